@@ -1,4 +1,4 @@
-/** What the figures were measured on: without it they mean nothing. */
+/** The machine of a measurement: figures are meaningless without it. */
 import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
 
@@ -10,7 +10,7 @@ export interface Machine {
   readonly postgres: string;
   readonly fsync: string;
   readonly synchronousCommit: string;
-  /** Commits of one small row per second on one connection: the floor under every chain. */
+  /** Time to commit one small row on one connection: the lower bound of every chain. */
   readonly commitMs: number;
 }
 
@@ -30,7 +30,7 @@ export async function machineFacts(database: Database): Promise<Machine> {
   };
 }
 
-/** Other work on the machine shows here, before and after. */
+/** Shows other work on the machine, before and after. */
 export function load(): number {
   return loadavg()[0] ?? 0;
 }

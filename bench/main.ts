@@ -1,6 +1,6 @@
 /**
- * `npm run bench`: how fast is a whole Tradewind on this machine? Prints a table and writes bench/results/<time>.json.
- * The exit code is 0 even when a bar is missed: a shared machine misses bars without anyone's fault.
+ * `npm run bench`: the speed of a whole Tradewind on this machine. Prints a table and writes bench/results/<time>.json.
+ * The exit code is 0 even if a bar is missed: other work on a shared machine can cause that.
  */
 import { load, machineFacts } from "./machine.ts";
 import { type Options, readOptions, USAGE } from "./options.ts";

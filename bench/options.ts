@@ -7,10 +7,10 @@ export type PeerName = (typeof PEERS)[number];
 
 export interface Options {
   readonly only: ReadonlySet<ScenarioKey>;
-  /** Fewer repetitions and a smaller history: to see that it runs, not to compare. */
+  /** Fewer repetitions and a smaller history: to check that it runs, not to compare. */
   readonly quick: boolean;
   readonly repeat: number;
-  /** In this order; none unless asked for. */
+  /** In this order. Default: none. */
   readonly peers: readonly PeerName[];
   readonly json: boolean;
 }
@@ -45,7 +45,7 @@ export function readOptions(args: readonly string[]): Options {
   return { only, quick, repeat, peers, json };
 }
 
-/** All of them when there is no list. */
+/** All of them if there is no list. */
 export function chosen<T extends string>(
   option: string,
   list: string | undefined,
@@ -55,6 +55,6 @@ export function chosen<T extends string>(
   const wanted = list.split(",").map((name) => name.trim());
   const unknown = wanted.find((name) => !(known as readonly string[]).includes(name));
   if (unknown !== undefined)
-    throw new Error(`${option} ${list}: "${unknown}" is none of ${known.join(", ")}`);
+    throw new Error(`${option} ${list}: "${unknown}" is not one of ${known.join(", ")}`);
   return known.filter((name) => wanted.includes(name));
 }

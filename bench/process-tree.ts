@@ -1,14 +1,14 @@
 /**
- * CPU time of the processes of a system, by kind, read from /proc (Linux only; elsewhere everything is 0). The numbers
- * do not depend on what else the machine does, which is what makes a benchmark on a shared machine readable at all.
+ * CPU time of the processes of a system, by kind, read from /proc (Linux only; elsewhere everything is 0). The numbers do
+ * not depend on other work on the machine, so they are meaningful on a shared machine.
  */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
 export interface CpuTimes {
-  /** The scheduler's own process (or, of a whole installation, its main process). */
+  /** The scheduler's own process (for a whole installation, its main process). */
   readonly main: number;
-  /** Everything it started: task processes, guardian, bundlers. */
+  /** Its descendants: task processes, guardian, bundlers. */
   readonly children: number;
   readonly postgres: number;
 }
@@ -25,12 +25,12 @@ export class ProcessTree {
     this.#dataDir = dataDir;
   }
 
-  /** CPU milliseconds used so far, those of ended children included. */
+  /** CPU milliseconds used so far, including ended children. */
   cpu(): CpuTimes {
     const all = readStats();
     const postmaster = postmasterPid(this.#dataDir);
     const own = all.get(this.#main);
-    // PostgreSQL is a session of its own, yet may be a child of ours: count it once.
+    // PostgreSQL has its own session, but may be a child of this process: count it once.
     const children = below(all, this.#main, postmaster);
     return {
       main: own?.own ?? 0,
@@ -62,11 +62,11 @@ export function cpuSum(times: CpuTimes): number {
 export interface Resident {
   readonly pid: number;
   readonly command: string;
-  /** Memory in main memory, what it shares with others included. */
+  /** Resident memory, including shared pages. */
   readonly megabytes: number;
 }
 
-/** A process and all it started, itself first. */
+/** A process and its descendants, itself first. */
 export function descendants(pid: number): Resident[] {
   const all = readStats();
   const own = all.get(pid);
@@ -90,7 +90,7 @@ interface Stat {
   readonly pid: number;
   readonly parent: number;
   readonly own: number;
-  /** Of children that have ended and were waited for. */
+  /** Of ended and reaped children. */
   readonly reaped: number;
   readonly total: number;
 }

@@ -1,4 +1,4 @@
-/** How results are shown and kept, whichever benchmark they are of. */
+/** Prints and stores the results of any benchmark. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Machine } from "./machine.ts";
@@ -9,7 +9,7 @@ import { figureTable } from "./table.ts";
 export interface Results {
   readonly at: string;
   readonly machine: Machine;
-  /** Processes wanting a core, over the last minute: more than 0 before the start is other people's work. */
+  /** Processes waiting for a core, over the last minute: more than 0 before the start is other work. */
   readonly load: { readonly before: number; readonly after: number };
   readonly figures: readonly JudgedFigure[];
 }
@@ -34,7 +34,7 @@ Each task runs in a warm child process of its own; every step is committed.
   if (missed > 0) console.log(`\n${missed} bar${missed > 1 ? "s" : ""} missed`);
 }
 
-/** Answers the file it wrote. */
+/** Returns the file it wrote. */
 export async function store(results: Results, prefix = ""): Promise<string> {
   const folder = fileURLToPath(new URL("./results/", import.meta.url));
   await mkdir(folder, { recursive: true });

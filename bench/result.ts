@@ -1,4 +1,4 @@
-/** What every scenario answers: figures with, where one was promised, their bar. */
+/** The result of every scenario: figures, with their bar if there is one. */
 
 export interface Figure {
   readonly scenario: string;
@@ -6,7 +6,7 @@ export interface Figure {
   readonly value: number;
   readonly unit: string;
   readonly bar?: Bar;
-  /** How the value came about: percentiles, CPU, counts. */
+  /** Details of the value: percentiles, CPU, counts. */
   readonly note?: string;
 }
 

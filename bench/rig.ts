@@ -1,7 +1,8 @@
 /**
- * A whole Tradewind in one process on a throw-away home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
- * warm children. What the benchmarks measure is this, end to end; nothing is left out.
+ * A whole Tradewind in one process on a temporary home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
+ * warm children. The benchmarks measure this end to end; nothing is left out.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -25,7 +26,7 @@ import { createLogger } from "../packages/engine/src/service/logger.ts";
 import type { NamedBundle } from "../packages/engine/src/store/dag/bundles.ts";
 import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
 import { migrate } from "../packages/engine/src/store/database/migrate.ts";
-import { runEdits } from "../packages/engine/src/store/edit/run-edit.ts";
+import { createRun } from "../packages/engine/src/store/run/run-create.ts";
 import { type CpuTimes, cpuBetween, ProcessTree } from "./process-tree.ts";
 
 export interface Rig {
@@ -38,20 +39,20 @@ export interface Rig {
   publish(files: Readonly<Record<string, string>>): Promise<{ ms: number }>;
   /** Creates runs and resolves when all have ended. */
   run(dagIds: readonly string[]): Promise<RunsDone>;
-  /** Creates runs and leaves them to themselves. */
+  /** Creates runs and does not wait for them. */
   create(dagIds: readonly string[]): Promise<number[]>;
-  /** Looks after backfills; `wake`: there is a new one. */
+  /** Serves backfills; `wake`: there is a new one. */
   backfills(): Promise<{ wake(): void; stop(): Promise<void> }>;
-  /** Resolves when all of these runs have ended; rejects when one of them failed. */
+  /** Resolves when all of these runs have ended; rejects if one of them failed. */
   ended(ids: readonly number[]): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface RunsDone {
-  /** From before the first run is created to after the last one is seen to have ended. */
+  /** From before the first run is created until the last one is seen to have ended. */
   readonly ms: number;
   readonly ids: readonly number[];
-  /** CPU milliseconds spent meanwhile. */
+  /** CPU milliseconds used meanwhile. */
   readonly cpu: CpuTimes;
 }
 
@@ -114,7 +115,7 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
       const ids = await create(dagIds);
       await ended(ids);
       const ms = performance.now() - started;
-      // Exact, and without what reading the others costs.
+      // Exact, and without the cost of reading the others.
       const { user, system } = process.cpuUsage(own);
       return { ms, ids, cpu: { ...cpuBetween(before, tree.cpu()), main: (user + system) / 1_000 } };
     },
@@ -135,7 +136,7 @@ export interface BareScheduler {
   stop(): Promise<void>;
 }
 
-/** Code that nothing runs, as a bundle of its own. */
+/** Code that is never run, as a bundle. */
 export function bundleOf(code: string): NamedBundle {
   return { hash: artefactHash(code), head: "", prelude: null, code, sourceMap: null };
 }
@@ -182,7 +183,7 @@ export async function createRuns(database: Database, dagIds: readonly string[]):
   return database.transaction(async (tx) => {
     const ids: number[] = [];
     for (const dagId of dagIds) {
-      const result = await runEdits.createRun(tx, {
+      const result = await createRun(tx, {
         dagId,
         runId: null,
         logicalDate: null,
@@ -201,8 +202,8 @@ export async function createRuns(database: Database, dagIds: readonly string[]):
 }
 
 /**
- * Looks into the scheduler's memory, which costs nothing, and asks the database only when none of the runs is there:
- * a query every few milliseconds would be a tenth of what is measured.
+ * Polls the scheduler's memory, which costs nothing, and queries the database only when none of the runs is loaded: a
+ * query every few milliseconds would be a tenth of the measured time.
  */
 async function allEnded(rig: Pick<Rig, "database" | "scheduler">, ids: readonly number[]): Promise<void> {
   const { database, scheduler } = rig;

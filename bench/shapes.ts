@@ -1,6 +1,6 @@
 /**
- * The DAG files that are measured. Limits that an author raises for a wide run (tasks at a time, runs at a time) are
- * raised; everything else is as it comes.
+ * The measured DAG files. Limits that an author raises for a wide run (concurrent tasks, concurrent runs) are raised;
+ * everything else has its default.
  */
 
 export function chainFile(dagId: string, tasks: number): string {
@@ -30,7 +30,7 @@ export function independentFile(dagId: string, tasks: number): string {
   );
 }
 
-/** What a small real file looks like: a few tasks, data edges, a schedule. */
+/** A typical small file: a few tasks, data edges, a schedule. */
 export function smallFile(dagId: string): string {
   return `import { cron, dag } from "tradewind";
 
@@ -42,7 +42,7 @@ export default dag("${dagId}", { schedule: cron("0 2 * * *"), start: "2090-01-01
 `;
 }
 
-/** Fails at once and waits for its next try for longer than anything is measured. */
+/** Fails at once and waits for its next try for longer than any measurement. */
 export function waitingFile(dagId: string, tasks: number): string {
   return `import { dag, once } from "tradewind";
 

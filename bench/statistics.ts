@@ -1,4 +1,4 @@
-/** The few numbers a row of the table needs. */
+/** The statistics of a table row. */
 
 export function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -13,7 +13,7 @@ export function min(values: readonly number[]): number {
   return quantile(values, 0);
 }
 
-/** Three digits that mean something. */
+/** Three significant digits. */
 export function digits(value: number): string {
   if (!Number.isFinite(value)) return "-";
   if (Math.abs(value) >= 1_000) return Math.round(value).toLocaleString("en-US");

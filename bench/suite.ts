@@ -1,4 +1,4 @@
-/** What the suites beside `npm run bench` share: their options, and how one begins and ends. */
+/** The common part of the suites beside `npm run bench`: their options, and their start and end. */
 import { parseArgs } from "node:util";
 import { load, type Machine } from "./machine.ts";
 import { chosen } from "./options.ts";
@@ -7,7 +7,7 @@ import type { Figure } from "./result.ts";
 
 export interface SuiteOptions {
   readonly only: ReadonlySet<string>;
-  /** A tenth of everything: to see that it runs, not to compare. */
+  /** A tenth of everything: to check that it runs, not to compare. */
   readonly quick: boolean;
   readonly json: boolean;
 }
@@ -15,11 +15,11 @@ export interface SuiteOptions {
 export interface Measured {
   readonly machine: Machine;
   readonly figures: readonly Figure[];
-  /** More for the file, and a table of it for the reader. */
+  /** More data for the file, and a table of it for the reader. */
   readonly more?: { readonly facts: object; readonly table: string | null };
 }
 
-/** Runs a suite, prints its table and writes bench/results/<name>-<time>.json. Bad arguments get the usage, exit code 2. */
+/** Runs a suite, prints its table and writes bench/results/<name>-<time>.json. Bad arguments print the usage, exit code 2. */
 export async function runSuite(
   name: string,
   scenarios: readonly string[],

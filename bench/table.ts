@@ -1,7 +1,7 @@
 import { type Bar, type Figure, passes } from "./result.ts";
 import { digits } from "./statistics.ts";
 
-/** Columns as wide as their widest cell; the ones named by their place go to the right. */
+/** Columns as wide as their widest cell; columns named by their index are right-aligned. */
 export function table(
   head: readonly string[],
   rows: readonly (readonly string[])[],

@@ -1,6 +1,6 @@
 /**
- * A small pipeline: read orders from a source that sometimes fails, check them, load them one way or the other by their
- * number, and clean up whatever happened. Try it:
+ * A small pipeline: reads orders from a source that sometimes fails, checks them, loads them in one of two ways depending on
+ * their number, and always cleans up. Try it:
  *
  *   tradewind dags trigger etl --conf '{"region":"us","orders":2000}' --wait
  */
@@ -18,21 +18,21 @@ const params = z.object({
 });
 
 export default dag("etl", { schedule: once(), params, tags: ["example"], owner: "data" }, (d) => {
-  // Two more tries: the source is down the first time it is asked.
+  // Two retries: the source fails at the first call.
   const orders = d.task("extract", { retries: 2, retryDelay: "200ms" }, (_, ctx): Order[] => {
     if (ctx.tryNumber === 1) throw new Error("the source does not answer");
     ctx.log.info("extracted", { region: ctx.params.region, orders: ctx.params.orders });
     return Array.from({ length: ctx.params.orders }, (_, id) => ({ id, amount: (id * 37) % 100 }));
   });
 
-  // `orders` is an Order[] here: the compiler knows it from `extract`. A wrong amount is not worth another try.
+  // `orders` is an Order[] here: the compiler infers it from `extract`. `fail()` skips retries, which cannot fix a wrong amount.
   const total = d.task("check", { inputs: { orders } }, ({ orders }) =>
     orders.some((order) => order.amount < 0)
       ? fail("an order has a negative amount")
       : orders.reduce((sum, order) => sum + order.amount, 0),
   );
 
-  // One of the two ways is taken, the other is skipped.
+  // One of the two tasks runs, the other is skipped.
   const size = d.branch("size", { inputs: { orders }, after: total }, ({ orders }) =>
     orders.length > 1000 ? "load_in_parts" : "load_at_once",
   );
@@ -43,7 +43,7 @@ export default dag("etl", { schedule: once(), params, tags: ["example"], owner: 
     return loaded;
   });
 
-  // With `noneFailedMinOneSuccess` and `allDone` an input may not have succeeded: its state is asked first.
+  // With `noneFailedMinOneSuccess` and `allDone` an input may not have succeeded, so its state is checked first.
   d.task("report", { inputs: { total, atOnce, inParts }, rule: "noneFailedMinOneSuccess" }, (inputs, ctx) => {
     const { total, atOnce, inParts } = inputs;
     const rows = atOnce.state === "success" ? atOnce.value : inParts.state === "success" ? inParts.value : 0;

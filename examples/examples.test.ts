@@ -13,7 +13,7 @@ describe("hello", () => {
 });
 
 describe("etl", () => {
-  it("survives a source that fails once, and loads a few orders at once", async () => {
+  it("retries a source that fails once, and loads a few orders at once", async () => {
     const run = await runDag(etl, { conf: { orders: 3 } });
     expect(run.state).toBe("success");
     expect(run.task("extract").tries).toBe(2);
@@ -27,7 +27,7 @@ describe("etl", () => {
     expect(run.outputs["cleanup"]).toBe("removed 2000 temporary rows");
   });
 
-  it("refuses a conf that does not fit its params", async () => {
+  it("rejects a conf that violates its params", async () => {
     const run = await runDag(etl, { conf: { orders: -1 } });
     expect(run.state).toBe("failed");
     expect(run.task("extract").error?.message).toContain("orders");
@@ -35,7 +35,7 @@ describe("etl", () => {
 });
 
 describe("training", () => {
-  it("submits its job once, and publishes after two waits, in no time", async () => {
+  it("submits its job once, and publishes after two waits", async () => {
     const run = await runDag(training, { triggers: { "example.job_done": { accuracy: 0.95 } } });
     expect(run.state).toBe("success");
     expect(run.outputs["train"]).toMatchObject({ accuracy: 0.95 });

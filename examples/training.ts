@@ -1,12 +1,12 @@
 /**
- * Waiting without a worker. A job is submitted once, its end is waited for, and the model is published after a quiet
- * time; in between no process belongs to the run. See who waits, and on what, with:
+ * Waiting without a worker. The DAG submits a job once, waits for its end, and publishes the model after a quiet
+ * period; while it waits, the run has no process. List the waits with:
  *
  *   tradewind dags trigger training && tradewind waiting
  */
 import { dag, PollTrigger, TimeDeltaTrigger } from "tradewind";
 
-/** Stands for a training service: a job is done two seconds after it was submitted. */
+/** Simulates a training service: a job ends two seconds after it was submitted. */
 class JobDone extends PollTrigger<{ job: string; submittedAt: number }, { accuracy: number }> {
   static id = "example.job_done";
   static interval = "500ms";
@@ -17,7 +17,7 @@ class JobDone extends PollTrigger<{ job: string; submittedAt: number }, { accura
 }
 
 export default dag("training", { tags: ["example"], owner: "ml" }, (d) => {
-  // On every resume the function begins at the top; what has a name is not done again.
+  // On every resume the function begins at the top; named steps are not repeated.
   const model = d.task("train", { retries: 1, timeout: "10m" }, async (_, ctx) => {
     const { job, submittedAt } = await ctx.once("submit", () => {
       ctx.log.info("submitted");
@@ -28,7 +28,7 @@ export default dag("training", { tags: ["example"], owner: "ml" }, (d) => {
     return { job, accuracy };
   });
 
-  // A trigger in the graph needs no worker at all.
+  // A trigger in the graph needs no worker.
   const quiet = d.trigger("quiet_time", new TimeDeltaTrigger({ delta: "2s" }), { after: model });
   d.task("publish", { inputs: { model }, after: quiet }, ({ model }, ctx) => {
     ctx.log.info("published", { accuracy: model.accuracy });

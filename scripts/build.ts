@@ -1,4 +1,4 @@
-/** Builds what is published: JavaScript and declarations of each package, in the order of their dependencies. */
+/** Builds the published packages: JavaScript and declarations, in the order of their dependencies. */
 import { execFileSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";

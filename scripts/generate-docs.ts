@@ -1,9 +1,9 @@
 /**
- * Draws the generated parts of the docs: `npm run docs`. They stand between markers,
+ * Generates parts of the docs: `npm run docs`. They are between markers,
  *
  *   <!-- generated: name --> … <!-- end -->
  *
- * and test/docs fails when what stands there is not what would be drawn now.
+ * and test/docs fails if a part differs from its generated text.
  */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -16,7 +16,7 @@ const PARTS: Readonly<Record<string, () => string>> = {
 
 export const ARCHITECTURE = join(import.meta.dirname, "../docs/architecture.md");
 
-/** The text with every generated part drawn again. Each part must be there exactly once. */
+/** The text with every generated part updated. Each part must occur exactly once. */
 export function withGeneratedParts(text: string): string {
   return Object.entries(PARTS).reduce((before, [name, draw]) => {
     const begin = `<!-- generated: ${name} -->\n`;

@@ -1,4 +1,4 @@
-/** When attempts began and ended, as the executor reports it: the database keeps the try's start, not the last attempt's. */
+/** Start and end of attempts, as the executor reports them: the database keeps the start of the try, not of the last attempt. */
 import type { ExecutorEvent } from "../../packages/engine/src/execute/contract.ts";
 import { LocalExecutor } from "../../packages/engine/src/execute/local/local-executor.ts";
 
@@ -7,7 +7,7 @@ export interface AttemptTimes {
   endedAt: number;
 }
 
-/** Of every executor that is started from now on. */
+/** Records the attempts of every executor that is started from now on. */
 export function recordAttempts(): ReadonlyMap<string, AttemptTimes> {
   const times = new Map<string, AttemptTimes>();
   const { start } = LocalExecutor.prototype;

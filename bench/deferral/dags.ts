@@ -1,4 +1,4 @@
-/** The DAG files of these benchmarks. What a task notes when it goes on (`firedAt`, `resumedAt`) is its output. */
+/** The DAG files of these benchmarks. The output of a resumed task has `firedAt` and `resumedAt`. */
 
 /** Two ways to wait without a process: from the trigger on, and in a worker that defers. */
 export function waitingFile(seconds: readonly number[], tasks: number): string {
@@ -24,7 +24,7 @@ export default ${JSON.stringify(seconds)}.flatMap((s) => [
 `;
 }
 
-/** The same, in workers that stay. "warm_up" gets a process for each, with the code loaded. */
+/** The same, in workers that stay occupied. "warm_up" gets a process for each, with the code loaded. */
 export function pokingFile(seconds: readonly number[], tasks: number): string {
   return `import { dag, TimeDeltaSensor } from "tradewind";
 
@@ -39,7 +39,7 @@ export default ${JSON.stringify(seconds)}.map((s) => poke("poke_" + s, s, ${task
 `;
 }
 
-/** Tasks that wait long, on a trigger each: begun without a worker ("begun_…"), or by one ("worked_…"). */
+/** Tasks with long waits, each on its own trigger: started without a worker ("begun_…"), or by one ("worked_…"). */
 export function longFile(size: number): string {
   return `import { dag, Operator, type TaskContext, TimeDeltaTrigger } from "tradewind";
 
@@ -71,8 +71,8 @@ export const worked = dag("worked_${size}", { maxActiveTasks: 100_000 }, (d) => 
 }
 
 /**
- * Triggers that poll every second, each with arguments of its own. What they ask is whether the benchmark, at the other
- * end of a socket, has allowed one more to fire: the next one that asks does.
+ * Triggers that poll every second, each with its own arguments. They poll whether the benchmark, at the other end of a
+ * socket, has allowed another one to fire: the next one that polls does.
  */
 export function hotFile(tasks: number, socket: string): string {
   return `import { connect } from "node:net";
@@ -147,7 +147,7 @@ export default dag("shared", { maxActiveTasks: 100_000 }, (d) => {
 `;
 }
 
-/** The DAG of a million waits, and one whose two triggers are due at once: a moment, and one that has to be run. */
+/** The DAG of a million waits, and a DAG whose two triggers are due at once: a timed one, and one that has to run. */
 export function coldFile(): string {
   return `import { dag, TimeDeltaSensor, Trigger } from "tradewind";
 

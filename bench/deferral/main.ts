@@ -1,5 +1,5 @@
 /**
- * `npm run bench:deferral`: what does waiting cost? Prints tables and writes bench/results/deferral-<time>.json. As with
+ * `npm run bench:deferral`: the cost of waiting. Prints tables and writes bench/results/deferral-<time>.json. As with
  * `npm run bench`, a missed bar is reported and is no error.
  */
 import { machineFacts } from "../machine.ts";

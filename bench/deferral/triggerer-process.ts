@@ -1,4 +1,4 @@
-/** `tradewind triggerer` as a user starts it, a process of its own with its trigger runner, on the rig's database. */
+/** `tradewind triggerer` as a user starts it, in a separate process with its trigger runner, on the rig's database. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
@@ -9,7 +9,7 @@ import { until } from "./until.ts";
 
 export interface TriggererProcess {
   readonly pid: number;
-  /** The child in which the triggers of bundles and of the outside world run. */
+  /** The child that runs the triggers of bundles and of the outside world. */
   runner(): Resident | undefined;
   /** All of its processes, itself first. */
   processes(): Resident[];
@@ -18,7 +18,7 @@ export interface TriggererProcess {
 
 const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 const RUNNER = /trigger[/-]runner/;
-/** Facts are stored when its runner is there; turns follow. */
+/** Its facts are stored once its runner exists; turns follow. */
 const READY = adhoc(
   "SELECT 1 FROM job WHERE kind = 'triggerer' AND pid = $1 AND state = 'running' AND facts IS NOT NULL",
 );

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** Looks every millisecond: for questions that cost next to nothing, such as one to the scheduler's memory. */
+/** Polls every millisecond: for cheap conditions, such as the scheduler's memory. */
 export async function until(
   what: string,
   isSo: () => boolean | Promise<boolean>,

@@ -1,6 +1,6 @@
 /**
- * The benchmarks' rig with a triggerer beside it, in a process of its own: as on a cluster, where news between it and
- * the scheduler go through the database. In one process, as `standalone` has them, they would be quicker.
+ * The benchmarks' rig with a triggerer in a separate process: as in a cluster, where wake-ups between it and the scheduler
+ * go through the database. In one process, as in `standalone`, they would be faster.
  */
 import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import { openRig, type Rig } from "../rig.ts";
@@ -29,7 +29,7 @@ export async function openWaitingRig(): Promise<WaitingRig> {
   }
 }
 
-/** Instances of these runs by state, as the scheduler has them in memory; the last of them may not be stored yet. */
+/** Instances of these runs by state, from the scheduler's memory; the last of them may not be stored yet. */
 export function counted(
   { scheduler }: Pick<Rig, "scheduler">,
   ids: readonly number[],
@@ -42,7 +42,7 @@ const WAITING = adhoc(
   "SELECT count(*)::int AS n FROM deferral WHERE dag_run_id = ANY($1) AND waits_on IS NOT NULL",
 );
 
-/** Resolves when so many waits of these runs are stored. */
+/** Resolves when this many waits of these runs are stored. */
 export async function allDeferred(rig: Rig, ids: readonly number[], tasks: number): Promise<void> {
   await until(`${tasks} deferred`, () => counted(rig, ids, "deferred") === tasks);
   await until(`${tasks} stored`, async () => {
@@ -54,9 +54,9 @@ const OUTPUTS = adhoc(
   "SELECT value FROM xcom WHERE dag_run_id = ANY($1) AND key = 'return_value' AND value::text LIKE '{%'",
 );
 
-/** What tasks that were resumed have noted; see dags.ts. */
+/** The output of resumed tasks; see dags.ts. */
 export interface Resumed {
-  /** When the trigger knew, by the machine's clock; null when the trigger is a moment. */
+  /** When the trigger's poll returned the event, by the machine's clock; null for a timed trigger. */
   readonly firedAt: number | null;
   /** When the first line of the task's code ran again. */
   readonly resumedAt: number;

@@ -1,6 +1,6 @@
 /**
- * A job queue on Redis, with a server of its own that syncs its log before it answers a write: as durable as what the
- * others commit. By default Redis syncs once a second. Needs `redis-server` on PATH.
+ * A job queue on Redis, with a separate server that syncs its log before it answers a write: as durable as the commits of
+ * the others. By default Redis syncs once a second. Needs `redis-server` on PATH.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -57,7 +57,7 @@ export const open: OpenPeer = async () => {
     await countdown.over;
   };
   return {
-    note: "Redis that syncs its log at every write (appendfsync always), concurrency 50; chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
+    note: "Redis that syncs its log at every write (appendfsync always), concurrency 50; chain and fan-in implemented manually, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     chain,
     async fan(width) {

@@ -1,6 +1,6 @@
 /**
- * The same shapes on Tradewind and its peers, in turn: every round runs each of them once, so that whatever else the
- * machine does falls on all alike. Only the ratios mean much.
+ * The same shapes on Tradewind and its peers, in turn: every round runs each of them once, so that other work on the
+ * machine affects all alike. Only the ratios are meaningful.
  */
 import { type ChildProcess, fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
@@ -76,7 +76,7 @@ interface Engine {
   run(key: "a" | "b" | "d"): Promise<{ ms: number; tasks: number }>;
 }
 
-/** One that fails is left out from then on; the others go on. */
+/** A peer that fails is left out from then on; the others continue. */
 async function inTurn(
   engines: readonly Engine[],
   options: Options,
@@ -195,7 +195,7 @@ class Host implements Engine {
   }
 }
 
-/** The child's next word. @throws when it reports an error or ends without one. */
+/** The child's next message. @throws if it reports an error or ends without one. */
 async function answer(child: ChildProcess): Promise<HostReply> {
   const reply = await new Promise<HostReply>((resolve) => {
     const ended = () => resolve({ error: "its process ended" });

@@ -14,7 +14,7 @@ interface Sdk {
   };
 }
 
-/** Workflows under way at a time: beyond the pool's connections they would only wait. */
+/** Concurrent workflows: beyond the pool's connections they would only wait. */
 const AT_A_TIME = 50;
 
 export const open: OpenPeer = async (url) => {
@@ -46,7 +46,7 @@ export const open: OpenPeer = async (url) => {
   return {
     note: "pool of 20; steps of one workflow (chain, fan), one workflow of one step each (independent), 50 at a time",
     independentTasks: 2_000,
-    // Called as methods they would take the object for a workflow instance.
+    // Called as methods, the object would be used as a workflow instance.
     chain: (tasks) => chain(tasks),
     fan: (width) => fan(width),
     async independent(tasks) {

@@ -1,4 +1,4 @@
-/** A job queue: chain and fan-in are put together by hand, the fan-in counted in memory (not durable, in its favour). */
+/** A job queue: chain and fan-in are implemented manually, the fan-in counted in memory (not durable, in its favour). */
 import { Countdown, load, type OpenPeer } from "./peer.ts";
 
 interface Payload {
@@ -47,7 +47,7 @@ export const open: OpenPeer = async (url) => {
     preset,
   });
   return {
-    note: "concurrency 24, local queue of 500, completions batched (no delay); chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
+    note: "concurrency 24, local queue of 500, completions batched (no delay); chain and fan-in implemented manually, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     async chain(tasks) {
       countdown = new Countdown(1);
@@ -59,7 +59,7 @@ export const open: OpenPeer = async (url) => {
       countdown = all;
       await utils.addJob("first", { left: 0, width });
       await all.over;
-      // The last job of the fan counts down a fresh one.
+      // The last job of the fan counts down a new countdown.
       countdown = new Countdown(1);
       await countdown.over;
     },

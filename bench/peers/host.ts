@@ -1,4 +1,4 @@
-/** The process one peer runs in, with a PostgreSQL of its own; told over IPC which shape to run. */
+/** The process of one peer, with its own PostgreSQL; receives the shapes to run over IPC. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ try {
   const peer = await open(server.url);
   const work = async (request: HostRequest): Promise<void> => {
     if ("stop" in request) {
-      // Whatever connection a peer leaves behind breaks when its server goes.
+      // A connection that a peer leaves open breaks when its server stops.
       process.on("uncaughtException", () => {});
       await peer.close().catch(() => {});
       await server.stop("fast");

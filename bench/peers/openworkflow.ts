@@ -17,7 +17,7 @@ interface OpenWorkflowClient {
   newWorker(options: { concurrency: number }): { start(): Promise<void>; stop(): Promise<void> };
 }
 
-/** It refuses workflows of more. */
+/** It rejects larger workflows. */
 const MOST_STEPS = 1_000;
 
 export const open: OpenPeer = async (url) => {
@@ -43,7 +43,7 @@ export const open: OpenPeer = async (url) => {
   });
   const worker = client.newWorker({ concurrency: 50 });
   await worker.start();
-  /** Its handles poll for the result; the end is seen here instead, which leaves that out in its favour. */
+  /** Its handles poll for the result; the end is observed here instead, which excludes that in its favour. */
   const ended = (count: number) => {
     let left = count;
     return new Promise<void>((resolve) => {

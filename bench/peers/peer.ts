@@ -1,24 +1,24 @@
 /**
- * A peer, as the comparison sees it: the same three shapes, in the peer's own terms. Every adapter uses what the peer's
- * documentation recommends for throughput, and says so in its note. All of them run user code inside their own process,
- * where Tradewind runs it in child processes.
+ * The interface of a peer: the same three shapes, in the peer's own terms. Every adapter uses the settings that the peer's
+ * documentation recommends for throughput, and lists them in its note. All peers run user code inside their own process,
+ * while Tradewind runs it in child processes.
  */
 
 export interface Peer {
-  /** Version, configuration, and what the figures leave out in the peer's favour. */
+  /** Version, configuration, and what the figures exclude in the peer's favour. */
   readonly note: string;
-  /** How many independent tasks are enough to see its rate. */
+  /** Number of independent tasks that is enough to measure its rate. */
   readonly independentTasks: number;
   /** `tasks` steps, each after the one before. */
   chain(tasks: number): Promise<void>;
-  /** One step, `width` after it, one after all of those. */
+  /** One step, `width` steps after it, one step after all of those. */
   fan(width: number): Promise<void>;
-  /** Created and run, in whatever order. */
+  /** Created and run, in any order. */
   independent(tasks: number): Promise<void>;
   close(): Promise<void>;
 }
 
-/** @param url A PostgreSQL database of its own. */
+/** @param url A separate PostgreSQL database. */
 export type OpenPeer = (url: string) => Promise<Peer>;
 
 /** A package of bench/.peers, whose types this repository does not have. */
@@ -29,7 +29,7 @@ export async function load<T>(name: string): Promise<T> {
   return load(name);
 }
 
-/** Resolves when `done` was called so many times. */
+/** Resolves when `done` was called this many times. */
 export class Countdown {
   readonly over: Promise<void>;
   #left: number;

@@ -1,4 +1,4 @@
-/** A job queue: chain and fan-in are put together by hand, the fan-in counted in memory (not durable, in its favour). */
+/** A job queue: chain and fan-in are implemented manually, the fan-in counted in memory (not durable, in its favour). */
 import { Countdown, load, type OpenPeer } from "./peer.ts";
 
 interface Boss {
@@ -52,7 +52,7 @@ export const open: OpenPeer = async (url) => {
     await countdown.over;
   };
   return {
-    note: "LISTEN/NOTIFY on, batches of 250 (fetched and completed together) for fan and independent; chain and fan-in by hand, fan-in counted in memory; ends seen in the handler, before their commit",
+    note: "LISTEN/NOTIFY on, batches of 250 (fetched and completed together) for fan and independent; chain and fan-in implemented manually, fan-in counted in memory; ends seen in the handler, before their commit",
     independentTasks: 10_000,
     chain,
     async fan(width) {

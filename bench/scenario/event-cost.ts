@@ -1,8 +1,8 @@
 /**
- * What one event costs the scheduler when its run has 10, 1,000 or 100,000 tasks. The real scheduler on the real
- * database drives the run; only the executor is a stand-in, which says "succeeded" at once, one task at a time, so that
- * every event is a batch of its own. The run is made of chains of ten: each end makes exactly one other task ready,
- * while all the rest of the run is there to be stumbled over.
+ * The cost of one event for the scheduler when its run has 10, 1,000 or 100,000 tasks. The real scheduler on the real
+ * database drives the run; only the executor is a stand-in that reports success at once, one task at a time, so that
+ * every event is a separate batch. The run consists of chains of ten: each end makes exactly one other task ready, while
+ * the rest of the run stays loaded.
  */
 import { dag } from "@tradewind/sdk";
 import type { DagManifest } from "@tradewind/sdk/manifest";
@@ -15,7 +15,7 @@ import { bundleOf, openBareScheduler } from "../rig.ts";
 import { digits, median } from "../statistics.ts";
 
 const SIZES = [10, 1_000, 100_000];
-/** So many tasks at least, in as many runs as that takes: no run ends while it is looked at. */
+/** Minimum number of tasks, in as many runs as needed: no run ends during the measurement. */
 const TASKS = 1_000;
 const SLICE = 100;
 const SLICES = 7;
@@ -47,7 +47,7 @@ async function costOf(size: number): Promise<{ cpuUs: number; wallUs: number }> 
     await bench.createRuns(Array.from({ length: Math.max(1, TASKS / size) }, () => "bench"));
     const cpu: number[] = [];
     const wall: number[] = [];
-    // The first slices see the runs claimed and the code compiled.
+    // The first slices claim the runs and compile the code.
     for (let slice = -1; slice < SLICES; slice++) {
       const before = process.cpuUsage();
       const started = performance.now();
@@ -73,7 +73,7 @@ function chains(size: number): DagManifest {
   return built[PROGRAM].describe();
 }
 
-/** Takes one attempt at a time and ends as many as it is allowed to. */
+/** Accepts one attempt at a time and ends as many as allowed. */
 class InstantExecutor implements Executor {
   readonly name = "local";
   /** More than one only at the start, when the first dispatches wait for the bundle. */
@@ -82,7 +82,7 @@ class InstantExecutor implements Executor {
   #left = 0;
   #onDone: () => void = () => {};
 
-  /** Resolves when so many have ended, and the one after them was submitted: their batches are stored. */
+  /** Resolves when this many have ended, and the next one was submitted: their batches are stored. */
   async allow(count: number): Promise<void> {
     this.#left = count;
     const done = new Promise<void>((resolve) => {

@@ -2,7 +2,7 @@ import type { Figure } from "../result.ts";
 import { openRig } from "../rig.ts";
 import { smallFile } from "../shapes.ts";
 
-/** On an installation that has seen no file: nothing is cached. */
+/** On a new installation: nothing is cached. */
 export async function loadFiles(): Promise<Figure[]> {
   const rig = await openRig();
   try {

@@ -1,6 +1,6 @@
 /**
- * The same shapes with a history of finished runs: a second installation is given it, and both are measured in turn,
- * so that what else the machine does falls on both alike.
+ * The same shapes with a history of ended runs, on a second installation. Both are measured in turn, so that other work on
+ * the machine affects both alike.
  */
 import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../result.ts";
@@ -9,7 +9,7 @@ import { digits, median } from "../statistics.ts";
 import { CHAIN, FAN, INDEPENDENT, runsOf, SHAPE_FILES, type Shape } from "./shape.ts";
 
 const SHAPES = [CHAIN, FAN, INDEPENDENT];
-/** Single pairs differ by a third, and what is asked for is a tenth. */
+/** Single pairs differ by a third, and the bar is a tenth. */
 const MORE = 3;
 
 export async function withHistory(none: Rig, options: { quick: boolean; repeat: number }): Promise<Figure[]> {
@@ -37,7 +37,7 @@ export async function withHistory(none: Rig, options: { quick: boolean; repeat: 
   }
 }
 
-/** Each goes first in turn: what one leaves behind (a checkpoint, a vacuum) must not always hit the other. */
+/** They alternate in going first: side effects of one (a checkpoint, a vacuum) must not always hit the other. */
 async function inTurn(
   none: Rig,
   full: Rig,
@@ -74,7 +74,7 @@ async function addHistory(database: Database, instances: number): Promise<void> 
       SELECT 'task', r.dag_id || '/' || r.run_id || '/t' || n, '{"state":"success","mapIndex":-1,"tryNumber":1}', 'scheduler:1'
       FROM dag_run r CROSS JOIN generate_series(0, 99) AS n WHERE r.run_id LIKE 'old_%';`);
   });
-  // As an installation that has had the time: otherwise autovacuum would start in the middle of what is measured.
+  // Like an installation after a while: otherwise autovacuum would start during the measurement.
   for (const table of ["dag_run", "task_instance", "signal"])
     await database.rows(adhoc(`VACUUM (FREEZE, ANALYZE) ${table}`));
   await database.rows(adhoc("CHECKPOINT"));

@@ -1,7 +1,6 @@
 /**
- * What a whole installation costs while 30 of its tasks wait: `tradewind standalone` as a user starts it (scheduler,
- * DAG processor, API, PostgreSQL), all its processes together. Deferral will be another way to wait; for now the tasks
- * wait for their next try.
+ * The cost of a whole installation while 30 of its tasks wait: `tradewind standalone` as a user starts it (scheduler, DAG
+ * processor, API, PostgreSQL), all its processes together. The tasks wait for their next try.
  */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -42,8 +41,8 @@ export async function idle(options: { readonly quick: boolean }): Promise<Figure
   const startedAt = performance.now();
   try {
     await allWaiting(home, port);
-    // What starting left behind (processes kept ready, the first vacuum, what the first minute shows on the terminal)
-    // is not idleness.
+    // Effects of the start (processes kept ready, the first vacuum, the terminal output of the first minute) are not
+    // idle cost.
     await sleep(options.quick ? 2_000 : startedAt + SETTLED_MS - performance.now());
     const tree = new ProcessTree(system.pid ?? 0, join(home, "postgres", "data"));
     const before = tree.cpu();
@@ -75,7 +74,7 @@ async function allWaiting(home: string, port: number): Promise<void> {
   for (;;) {
     const waiting = await count(url, join(home, "token")).catch(() => 0);
     if (waiting === TASKS) return;
-    if (performance.now() > deadline) throw new Error(`idle: only ${waiting} of ${TASKS} tasks came to wait`);
+    if (performance.now() > deadline) throw new Error(`idle: only ${waiting} of ${TASKS} tasks are waiting`);
     await sleep(200);
   }
 }

@@ -1,4 +1,4 @@
-/** The three shapes that Tradewind and its peers are measured on, and how one is measured. */
+/** The three shapes that Tradewind and its peers are measured with, and their measurement. */
 import { cpuSum } from "../process-tree.ts";
 import type { Bar, Figure } from "../result.ts";
 import type { Rig, RunsDone } from "../rig.ts";
@@ -12,11 +12,11 @@ export interface Shape {
   readonly bar: Bar;
   readonly tasks: number;
   readonly dagIds: readonly string[];
-  /** Runs until the code that is measured is compiled and the task processes are there. */
+  /** Runs until the measured code is compiled and the task processes exist. */
   readonly warmUps: number;
-  /** Measured runs for each that was asked for: short ones need more to say the same. */
+  /** Measured runs per requested run: short ones need more for the same precision. */
   readonly times: number;
-  /** The value of a run that took so long. */
+  /** The value of a run with this duration. */
   value(ms: number): number;
 }
 
@@ -86,7 +86,7 @@ export function runsOf({ times }: Shape, repeat: number): number {
   return Math.max(1, Math.round(times * repeat));
 }
 
-/** The median counts; the best, and the CPU time, tell how much of it was other work on the machine. */
+/** The median counts; the best, and the CPU time, show how much of it was other work on the machine. */
 export function shapeFigure(shape: Shape, done: readonly RunsDone[]): Figure {
   const ms = done.map((each) => each.ms);
   const best = min(ms);

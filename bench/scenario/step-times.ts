@@ -8,7 +8,7 @@ const ENDS = adhoc(
    WHERE dag_run_id = ANY($1) ORDER BY dag_run_id, ended_at`,
 );
 
-/** From the end of one task of a chain to the end of the next, as the engine itself noted them (whole milliseconds). */
+/** From the end of one task of a chain to the end of the next, as recorded by the engine (whole milliseconds). */
 export async function stepTimes(rig: Rig, runIds: readonly number[]): Promise<Figure[]> {
   const rows = await rig.database.rows<{ dag_run_id: number; at: number }>(ENDS, [runIds]);
   const steps = rows.flatMap((row, at) => {

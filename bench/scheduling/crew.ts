@@ -1,4 +1,4 @@
-/** Schedulers on one database, as if each had a process of its own: they have nothing in common but the database. */
+/** Schedulers on one database, as in separate processes: they share only the database. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -20,7 +20,7 @@ import { createRuns } from "../rig.ts";
 export interface Crew {
   publish(files: Readonly<Record<string, string>>): Promise<void>;
   join(): Promise<void>;
-  /** The last that joined stops, and kills what it runs. */
+  /** Stops the last scheduler that joined, and kills its tasks. */
   leave(): Promise<void>;
   /** Queues runs while the DAG is paused, then unpauses it. */
   queue(dagId: string, count: number): Promise<number[]>;

@@ -1,4 +1,4 @@
-/** Says "succeeded" at once: for what is measured of the scheduler alone. */
+/** Reports success at once: for measurements of the scheduler alone. */
 import type { Executor, ExecutorEvent, Workload } from "../../packages/engine/src/execute/contract.ts";
 
 export class PromptExecutor implements Executor {

@@ -1,7 +1,7 @@
-/** How late timers come: what the machine, with all that others do on it, adds to each step from process to process. */
+/** Measures how late timers fire: the delay that other work on the machine adds to each step between processes. */
 const EVERY_MS = 5;
 
-/** Call what it gives for the lateness of each, in milliseconds, since it was called. */
+/** Call the returned function for the lateness of each timer since the start, in milliseconds. */
 export function watchLateness(): () => number[] {
   const late: number[] = [];
   let due = performance.now() + EVERY_MS;

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:signals`: how many signals, how soon? Prints a table and writes bench/results/signals-<time>.json. As
+ * `npm run bench:signals`: rate and latency of signals. Prints a table and writes bench/results/signals-<time>.json. As
  * with `npm run bench`, a missed bar is reported and is no error.
  */
 import { load, machineFacts } from "../machine.ts";
@@ -30,14 +30,14 @@ async function measure(options: SuiteOptions, say: (text: string) => void): Prom
     );
     const from = load();
     const found = await work();
-    // Of others, too: what was measured while they were at work says little of this.
+    // Includes other work on the machine: figures measured under foreign load mean little.
     const loads = `load ${from.toFixed(1)} to ${load().toFixed(1)}`;
     figures.push(...found.map((figure) => ({ ...figure, note: `${figure.note}; ${loads}` })));
   };
   const stage = await openStage();
   const machine = await machineFacts(stage.database);
   try {
-    // Latencies first: the load that throughput leaves behind would be in them.
+    // Latencies first: load that throughput leaves behind would affect them.
     await scenario("b", () => inOneProcess(stage, options));
     await scenario("c", () => betweenProcesses(stage, options));
     await scenario("c", () => overNetwork(stage, "grpc", options));

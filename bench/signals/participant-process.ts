@@ -1,4 +1,4 @@
-/** A participant in a process of its own, with its own connections: what it is told and answers goes through a pipe. */
+/** A participant in a separate process, with its own connections: commands and results go through a pipe. */
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";

@@ -1,4 +1,4 @@
-/** A process with one participant: orders come as messages of its parent, answers go back. Ends with its parent. */
+/** A process with one participant: receives commands from its parent, and returns results. Ends with its parent. */
 import { Participant } from "./participant.ts";
 import type { Answer, Order } from "./participant-process.ts";
 import { openService, type Way } from "./service.ts";

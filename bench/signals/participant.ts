@@ -1,4 +1,4 @@
-/** Sends and listens, in this process or (participant-process.ts) in one of its own; the moments are those of clock.ts. */
+/** Sends and listens, in this process or (participant-process.ts) in a separate one; times are those of clock.ts. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Signal } from "../../packages/engine/src/signal/signal.ts";
 import type { Listening, SignalService } from "../../packages/engine/src/signal/signal-service.ts";
@@ -8,7 +8,7 @@ export interface ListenOrder {
   readonly listeners: number;
   /** `#` stands for the listener's number. */
   readonly key: string;
-  /** Begins the listeners' names: their places are stored. Without one nothing is. */
+  /** Prefix of the listeners' names: their positions are stored. Without a name nothing is stored. */
   readonly name: string | null;
 }
 
@@ -23,7 +23,7 @@ export interface FloodOrder {
 export interface PaceOrder {
   readonly signals: number;
   readonly key: string;
-  /** From one signal to the next, at random between these: in step with nothing. */
+  /** Time between two signals, random between these: in step with nothing. */
   readonly gapMs: readonly [least: number, most: number];
 }
 
@@ -32,13 +32,13 @@ export interface Moment {
   readonly at: number;
 }
 
-/** What an order answers. */
+/** The results of commands. */
 export interface Orders {
-  /** Resolves when all listen. */
+  /** Resolves when all listeners are active. */
   listen(order: ListenOrder): Promise<null>;
-  /** Resolves, with the moment, when so many signals were heard since the last `forget`, by all listeners together. */
+  /** Resolves, with the time, when all listeners together have received this many signals since the last `forget`. */
   heard(signals: number): Promise<number>;
-  /** When each signal of a `pace` was heard, by the first line of a watcher; of several listeners', the last. */
+  /** When each signal of a `pace` was received, by the first line of a watcher; with several listeners, the last. */
   arrivals(): Promise<Moment[]>;
   forget(): Promise<null>;
   unlisten(): Promise<null>;
@@ -117,7 +117,7 @@ export class Participant implements Orders {
       if (ahead > 0) await sleep(ahead);
       sent.push({ id, at: clockMs() });
       const send = this.#service.send([{ key, value: { id } }]);
-      // Whoever sends at a pace does not wait: a slow one must not make the next ones fewer.
+      // Does not wait for a send: a slow one must not reduce the rate of the next ones.
       sending.push(send.then(() => stored.push({ id, at: clockMs() })));
     }
     await Promise.all(sending);

@@ -1,4 +1,4 @@
-/** A signal service as a process would have it: with connections of its own. */
+/** A signal service as in a separate process: with its own connections. */
 
 import { WakeUps } from "../../packages/engine/src/job/wake-up.ts";
 import { PostgresSignals } from "../../packages/engine/src/signal/postgres-signals.ts";

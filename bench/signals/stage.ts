@@ -1,4 +1,4 @@
-/** A database of its own (embedded PostgreSQL, fsync on) and nothing else; servers before it when asked for. */
+/** A separate database (embedded PostgreSQL, fsync on) and nothing else; servers in front of it on request. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -19,7 +19,7 @@ export interface Stage {
   readonly postgresWithoutNotify: Way;
   /** `tradewind signals serve` or `tradewind api`, as a user starts it. */
   serve(kind: "grpc" | "http"): Promise<{ way: Way; stop(): Promise<void> }>;
-  /** The log is empty, and what was written is on disk: the next scenario does not pay for the last. */
+  /** Empties the log and flushes to disk: the next scenario does not pay for the last. */
   clear(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -76,5 +76,5 @@ async function serve(kind: "grpc" | "http", where: { home: string; url: string }
     const token = (await readFile(join(where.home, "token"), "utf8")).trim();
     return { way: { kind, url, token } satisfies Way, stop };
   }
-  throw new Error(`the server of signals has ended: ${said.join("\n")}`);
+  throw new Error(`the signal server has ended: ${said.join("\n")}`);
 }

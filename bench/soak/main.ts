@@ -1,6 +1,6 @@
 /**
- * Whether a scheduler's memory grows with what it has done: runs that follow one another, many small tasks with small
- * outputs, and the heap after a full collection at ten moments.
+ * Whether a scheduler's memory grows with its completed work: consecutive runs, many small tasks with small outputs, and
+ * the heap after a full collection at ten points in time.
  *
  *   npm run bench:soak -- [tasks: 200000] [folder for heap snapshots of the first and the last moment]
  */

@@ -1,6 +1,6 @@
 /**
- * A streaming job outside of Tradewind, as it might be written in any language: it knows the description of the service
- * and nothing else. Sends a watermark for each hour of clicks; numbered, so that one sent again is stored once.
+ * A streaming job outside of Tradewind, as it could be written in any language: it uses only the .proto file of the service.
+ * Sends a watermark for each hour of clicks, numbered, so that a repeated send is stored once.
  *
  *   node examples/jobs/clicks.mjs 127.0.0.1:8081 <token> 24
  */
@@ -24,15 +24,15 @@ for (let hour = 1; hour <= Number(hours); hour++) {
 }
 client.close();
 
-/** Again while it is open whether it was stored. */
+/** Repeats the call while its outcome is unknown. */
 async function send(request) {
   for (;;) {
     const error = await new Promise((resolve) => {
       client.Send(request, metadata, { deadline: Date.now() + 10_000 }, resolve);
     });
     if (error === null) return;
-    const isOpen = error.code === 4 || error.code === 14;
-    if (!isOpen) throw error;
+    const isUnknown = error.code === 4 || error.code === 14;
+    if (!isUnknown) throw error;
     await new Promise((resolve) => setTimeout(resolve, 500));
   }
 }

@@ -1,4 +1,4 @@
-/** What a DAG file gets from an import of a file that a bundle holds as text. */
+/** The types of imported text files, which a bundle contains as strings. */
 declare module "*.sql" {
   const text: string;
   export default text;

@@ -1,4 +1,4 @@
-/** Every `tradewind …` in the docs is a command that exists, with options and arguments that it takes. */
+/** Every `tradewind …` in the docs is an existing command, with options and arguments that it accepts. */
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { describe, expect, it } from "vitest";
 import { buildProgram } from "../../packages/cli/src/program.ts";
@@ -18,7 +18,7 @@ function calls(page: string): string[] {
   return [...shown, ...mentioned].flatMap((line) => CALL.exec(line)?.[1] ?? []);
 }
 
-/** What is wrong with the call, or null. In prose `<dag>` and `…` stand for something. */
+/** The problem with the call, or null. In prose, `<dag>` and `…` are placeholders. */
 async function problemOf(call: string): Promise<string | null> {
   const words = shellWords(call);
   const { program } = await buildProgram(words, () => ({}) as Session);
@@ -60,7 +60,7 @@ describe("commands in the docs", () => {
     });
   }
 
-  it("that do not exist would be seen", async () => {
+  it("reports commands that do not exist", async () => {
     expect(await problemOf("dags launch etl")).toContain("launch");
     expect(await problemOf("dags trigger etl --config '{}'")).toContain("--config");
     expect(await problemOf("dags show etl hello")).toContain("1 arguments");

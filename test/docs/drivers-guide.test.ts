@@ -1,4 +1,4 @@
-/** The programs of docs/guides/drivers.md, as processes of their own against a real database. */
+/** The programs of docs/guides/drivers.md, in separate processes against a real database. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -14,7 +14,7 @@ let folder: string;
 let rig: SchedulerRig;
 
 beforeAll(async () => {
-  // Inside the repository, where the packages are found.
+  // Inside the repository, where packages resolve.
   await mkdir(join(ROOT, ".cache/drivers"), { recursive: true });
   folder = await mkdtemp(join(ROOT, ".cache/drivers/"));
   await writeFile(join(folder, "package.json"), JSON.stringify({ type: "module" }));
@@ -54,7 +54,7 @@ const states = async () => {
   return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
 };
 
-/** The DAG of the guide, whose second task does this first. */
+/** The DAG of the guide, whose second task runs this code first. */
 const built = (code: string) => {
   const changed = DAG.replace(
     /\(\{ day \}\) => (`[^`]+`)/,
@@ -92,7 +92,7 @@ it("submits the next day when one has succeeded", async () => {
   expect(await states()).toEqual({ success: 30 });
 });
 
-it("killed, leaves its started runs to a scheduler; started again, it does the rest", async () => {
+it("leaves its started runs to a scheduler when killed, and completes the rest after a restart", async () => {
   const gate = join(rig.root, "gate");
   const held = built(
     `while (!(await import("node:fs")).existsSync(${JSON.stringify(gate)})) await new Promise((go) => setTimeout(go, 20));`,
@@ -105,7 +105,7 @@ it("killed, leaves its started runs to a scheduler; started again, it does the r
   expect(await states()).toEqual({ running: 8 });
   await rig.scheduler({ shared: false });
   await writeFile(gate, "");
-  await rig.until(async () => (await states()).success === 8, "the end of what it left");
+  await rig.until(async () => (await states()).success === 8, "the end of the runs that it left");
   const again = start("hundred_days");
   expect([await again.ended, again.said()]).toEqual([0, expect.stringContaining("(100 of 100, 100 %)")]);
   expect(await states()).toEqual({ success: 100 });

@@ -4,7 +4,7 @@ import { textOf } from "./guide.ts";
 
 const documented = [...textOf("docs/errors.md").matchAll(/^\| `(\w+)` \|/gm)].map(([, code]) => code ?? "");
 
-/** Texts that look like a code and are none: names of environment variables, of files, of the system's own errors, and of others' settings. */
+/** Texts that look like an error code but are not: environment variables, files, the system's own errors, and settings of other programs. */
 const OTHERS = new Set([
   "DATABASE_URL",
   "EAI_AGAIN",
@@ -35,12 +35,12 @@ describe("docs/errors.md", () => {
     expect([...used].filter((code) => !documented.includes(code)).sort()).toEqual([]);
   });
 
-  it("lists no code that they do not use", () => {
+  it("lists no unused code", () => {
     expect(documented.filter((code) => !used.has(code)).sort()).toEqual([]);
   });
 });
 
-/** Every text in capitals with an underscore, and the one-word codes by the call they are given to. */
+/** Every text in capitals with an underscore, and the one-word codes by the call that receives them. */
 function codesIn({ tokens }: SourceFile): string[] {
   return tokens.flatMap(({ kind, text }, at) => {
     if (kind !== "string") return [];

@@ -1,4 +1,4 @@
-/** The folders of docs/architecture.md are those of the source tree. */
+/** The folders of docs/architecture.md match the source tree. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, it } from "vitest";

@@ -7,13 +7,13 @@ export const ROOT = join(import.meta.dirname, "../..");
 export interface CodeBlock {
   readonly page: string;
   readonly language: string;
-  /** What stands after the language: for a module, the file it is meant to be. */
+  /** The text after the language: for a module, its file name. */
   readonly title: string;
   readonly text: string;
   readonly line: number;
 }
 
-/** All pages a reader may come to, from the root. */
+/** All pages of the documentation, from the root. */
 export function pages(): string[] {
   return globSync(["*.md", "docs/**/*.md"], { cwd: ROOT })
     .map((path) => path.replaceAll("\\", "/"))

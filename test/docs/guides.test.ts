@@ -17,7 +17,7 @@ const modules = pages()
 const dags = modules.filter(({ title }) => /^dags\/(?!.*\.test\.ts$)/.test(title));
 const tests = modules.filter(({ title }) => title.endsWith(".test.ts"));
 
-/** Inside the repository, where the packages are found. */
+/** Inside the repository, where packages resolve. */
 let folder: string;
 
 beforeAll(async () => {
@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
 describe("modules in the guides", () => {
-  it("are there, each under a name of its own", () => {
+  it("exist, each with a unique name", () => {
     const titles = modules.map(({ title }) => title);
     expect(new Set(titles).size).toBe(titles.length);
     expect(dags.length).toBeGreaterThanOrEqual(5);
@@ -50,7 +50,7 @@ describe("modules in the guides", () => {
     const lines = stdout.split("\n");
     expect(lines.filter((line) => line.includes("error TS"))).toEqual([]);
     expect(modules.filter(({ title }) => !lines.includes(join(folder, title)))).toEqual([]);
-  });
+  }, 240_000);
 
   for (const { page, title } of dags) {
     it(`${title} of ${page} is a DAG`, async () => {

@@ -1,4 +1,4 @@
-/** The tables of docs/guides/options.md: every option that the SDK knows, with the default that it really has. */
+/** The tables of docs/guides/options.md: every option of the SDK, with its real default. */
 import { dag } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { describe, expect, it } from "vitest";
@@ -13,9 +13,9 @@ import { textOf } from "./guide.ts";
 
 interface Row {
   readonly name: string;
-  /** It may stand in `defaults`. */
+  /** Allowed in `defaults`. */
   readonly isMarked: boolean;
-  /** Of the second cell, when that is code. */
+  /** The value of the second cell, if it is code. */
   readonly value: unknown;
   readonly hasDefault: boolean;
 }
@@ -45,7 +45,7 @@ describe("docs/guides/options.md", () => {
     expect(namesOf(dagRows)).toEqual([...DAG_OPTION_NAMES].sort());
   });
 
-  it("has all options of a task, and marks those that may be set for many", () => {
+  it("has all options of a task, and marks those that are allowed in defaults", () => {
     expect(namesOf(taskRows)).toEqual([...TASK_OPTION_NAMES].sort());
     expect(namesOf(taskRows.filter(({ isMarked }) => isMarked))).toEqual([...TASK_DEFAULT_NAMES].sort());
   });
@@ -63,11 +63,11 @@ describe("docs/guides/options.md", () => {
     ...taskRows.map((row) => ["task", row] as const),
   ];
   for (const [of, { hasDefault, name, value }] of given) {
-    // A manifest has these only when they were said: without them it is the same as ever.
+    // A manifest contains these only if they were given, so that older manifests stay the same.
     if (!hasDefault || name === "grace" || name === "onSignalTimeout") continue;
-    it(`is right about the default of ${name} of a ${of}: saying it changes nothing`, () => {
+    it(`has the right default of ${name} of a ${of}: setting it changes nothing`, () => {
       const said = { [name]: value };
-      // These two mean something only beside it.
+      // These two only have an effect beside it.
       const beside = name.startsWith("runRetry") ? { runRetries: 1 } : {};
       expect(of === "DAG" ? manifest({ ...beside, ...said }, {}) : manifest({}, said)).toEqual(
         manifest(beside, {}),

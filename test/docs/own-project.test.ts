@@ -1,4 +1,4 @@
-/** The project outside the repository that docs/guides/start.md describes: it has types, and its DAGs run. */
+/** The project outside the repository that docs/guides/projects.md describes: it has types, and its DAGs run. */
 import { execFile } from "node:child_process";
 import { cp, mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -19,7 +19,7 @@ beforeAll(async () => {
   await mkdir(join(project, "node_modules"));
   // What the guide has its reader install.
   await symlink(join(ROOT, "node_modules/@types"), join(project, "node_modules/@types"));
-  const [settings] = blocksOf("docs/guides/start.md").filter(({ title }) => title === "tsconfig.json");
+  const [settings] = blocksOf("docs/guides/projects.md").filter(({ title }) => title === "tsconfig.json");
   await writeFile(join(project, "tsconfig.json"), settings?.text ?? "");
   await cp(join(ROOT, "examples/hello.ts"), join(project, "dags/hello.ts"));
 });

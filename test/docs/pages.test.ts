@@ -5,7 +5,7 @@ import { withGeneratedParts } from "../../scripts/generate-docs.ts";
 import { blocksOf, pages, proseOf, ROOT, textOf } from "./guide.ts";
 
 describe("README", () => {
-  it("shows examples/hello.ts as it is", () => {
+  it("shows examples/hello.ts unchanged", () => {
     const [first] = blocksOf("README.md").filter(({ language }) => language === "ts");
     expect(first?.text).toBe(readFileSync(join(ROOT, "examples/hello.ts"), "utf8"));
   });
@@ -31,14 +31,14 @@ describe("README", () => {
 });
 
 describe("generated parts", () => {
-  it("are what would be generated now: npm run docs", () => {
+  it("match their generated text: npm run docs", () => {
     const text = textOf("docs/architecture.md");
     expect(text).toBe(withGeneratedParts(text));
     expect(text).toContain("  scheduled --> queued: ");
     expect(text).toContain("  running --> success: ");
   });
 
-  it("would be seen to drift", () => {
+  it("are detected if they differ", () => {
     const text = textOf("docs/architecture.md");
     expect(withGeneratedParts(text.replace("  scheduled --> queued: ", "  scheduled --> running: "))).toBe(
       text,
@@ -51,7 +51,7 @@ describe("generated parts", () => {
 
 describe("links", () => {
   for (const page of pages()) {
-    it(`of ${page} lead somewhere`, () => {
+    it(`of ${page} have existing targets`, () => {
       const links = [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link]) => link ?? "");
       expect(
         links.filter((link) => !/^https?:/.test(link)).filter((link) => !leadsSomewhere(page, link)),
@@ -78,7 +78,7 @@ function leadsSomewhere(page: string, link: string): boolean {
   return anchor === undefined || anchorsOf(readFileSync(file, "utf8")).has(anchor);
 }
 
-/** As GitHub makes them of headings. */
+/** The anchors that GitHub derives from headings. */
 function anchorsOf(text: string): Set<string> {
   const headings = [...text.matchAll(/^#+ (.+)$/gm)].map(([, heading]) => heading ?? "");
   const anchor = (heading: string) =>

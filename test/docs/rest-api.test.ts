@@ -1,4 +1,4 @@
-/** The requests of the REST guide, made in their order against a real server with the DAGs of `examples/`. */
+/** The requests of the REST guide, in order, against a real server with the DAGs of `examples/`. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -40,14 +40,14 @@ beforeAll(async () => {
   server.stderr?.setEncoding("utf8").on("data", (text: string) => {
     said += text;
   });
-  for (const deadline = Date.now() + 50_000; !/✓ etl/.test(said); await sleep(20)) {
+  for (const deadline = Date.now() + 220_000; !/✓ etl/.test(said); await sleep(20)) {
     if (server.exitCode !== null || Date.now() > deadline)
       throw new Error(`standalone did not run etl:\n${said}`);
   }
   const token = (await readFile(join(home, "token"), "utf8")).trim();
   const { url } = JSON.parse(await readFile(join(home, "standalone.json"), "utf8")) as { url: string };
   variables = assigned(new Map([["URL", url]]), token);
-});
+}, 240_000);
 
 afterAll(async () => {
   if (server.exitCode === null) {
@@ -58,7 +58,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** The guide's own assignments, with this server's address and token in place of the usual ones. */
+/** The guide's own assignments, with the address and token of this server. */
 function assigned(known: Map<string, string>, token: string): Map<string, string> {
   known.set("TOKEN", token);
   for (const line of lines) {
@@ -82,7 +82,7 @@ function send(line: string): Promise<Response> {
       const [name = "", ...value] = (words.shift() ?? "").split(": ");
       headers.set(name, value.join(": "));
     } else if (word.startsWith("http")) url = word;
-    else throw new Error(`the test does not know ${word} of ${line}`);
+    else throw new Error(`the test does not support ${word} of ${line}`);
   }
   return fetch(url, { method, headers, ...(body === undefined ? {} : { body }) });
 }
@@ -109,7 +109,7 @@ describe("the REST guide", () => {
     ]);
   });
 
-  it("is right about the rest: repeated keys, wrong values, missing tokens", async () => {
+  it("describes repeated keys, wrong values and missing tokens correctly", async () => {
     const create = requests.find((line) => line.includes("Idempotency-Key")) ?? "";
     expect((await send(create)).headers.get("idempotency-replayed")).toBe("true");
     const wrong = create.replace("monday-1", "monday-2").replace('"orders":2000', '"orders":-1');

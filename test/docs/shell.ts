@@ -1,4 +1,4 @@
-/** A line of shell as far as the docs use it: words, quotes, variables, `$(…)` kept as one word. */
+/** Parses a shell line as far as the docs use it: words, quotes, variables, `$(…)` kept as one word. */
 export function shellWords(line: string, variables: ReadonlyMap<string, string> = new Map()): string[] {
   const words: string[] = [];
   for (const [word] of line.matchAll(/(?:"(?:\$\([^)]*\)|[^"])*"|'[^']*'|\\.|[^\s"'\\])+/g)) {
@@ -8,7 +8,7 @@ export function shellWords(line: string, variables: ReadonlyMap<string, string> 
   return words;
 }
 
-/** The lines of a block that are commands: a comment or an empty line is none. */
+/** The lines of a block that are commands, without comments and empty lines. */
 export function commandLines(text: string): string[] {
   return text.split("\n").filter((line) => line.trim() !== "" && !line.startsWith("#"));
 }

@@ -1,4 +1,4 @@
-/** The truth table of docs/guides/signals.md: every row is defined with the SDK and run by the model, as it stands there. */
+/** The truth table of docs/guides/signals.md: every row is defined with the SDK and evaluated by the model. */
 import { type Heard, RuleBook, RuleSet } from "@tradewind/engine/model";
 import { all, any, conf, dag, restart, signal, start, stop } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
@@ -48,7 +48,7 @@ function rulesOf(rule: string): RuleSet {
   };
   const defined = dag("d", (d) => {
     const scope: Record<string, unknown> = { ...names, load: d.task("load", () => 1) };
-    // The page is ours, and this is the point: what it says is what runs.
+    // The page is trusted, and this ensures that its code is what runs.
     const made = new Function(...Object.keys(scope), `return ${rule};`)(...Object.values(scope));
     d.task("driven", { on: [made] }, () => 1);
   });

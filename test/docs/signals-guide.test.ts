@@ -1,4 +1,4 @@
-/** What docs/guides/signals.md says of its first example is what that does; its client in Node sends and hears. */
+/** Runs the first example of docs/guides/signals.md, and the Node client of docs/guides/signal-service.md. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -88,7 +88,7 @@ it("is right about streams that return by themselves: they have succeeded, and r
   expect(run.task("next").history.map(({ output }) => output)).toEqual([1, 2]);
 });
 
-describe("its client in Node", () => {
+describe("the client in Node", () => {
   let subject: Awaited<ReturnType<typeof signalSubject>>;
   let server: GrpcSignalServer;
   let program: string;
@@ -105,7 +105,7 @@ describe("its client in Node", () => {
       logger: silentLogger,
     });
     await server.start();
-    const [block] = blocksOf("docs/guides/signals.md").filter(({ title }) => title === "deploy.mjs");
+    const [block] = blocksOf("docs/guides/signal-service.md").filter(({ title }) => title === "deploy.mjs");
     program = block!.text.replace("127.0.0.1:8081", server.address);
   });
 

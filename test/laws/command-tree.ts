@@ -1,4 +1,4 @@
-/** The commands of the CLI as `--help` and the parser know them. */
+/** The commands of the CLI, from `--help` and the parser. */
 import type { CommandUnknownOpts } from "@commander-js/extra-typings";
 import { buildProgram } from "../../packages/cli/src/program.ts";
 import type { Session } from "../../packages/cli/src/session.ts";
@@ -24,7 +24,7 @@ export async function readCommands(): Promise<NamedCommand[]> {
   return [root, ...(await Promise.all(groups)).flat()];
 }
 
-/** Those that do something: they have no commands of their own. */
+/** The commands without subcommands. */
 export async function readLeaves(): Promise<NamedCommand[]> {
   return (await readCommands()).filter(({ command }) => command.commands.length === 0);
 }
@@ -52,7 +52,7 @@ export function examplesIn(help: string): string[] {
   return [...after.matchAll(/^ {2}\$ (.+)$/gm)].map(([, line]) => line as string);
 }
 
-/** What the parser says against a command line, or null. The command itself is not run. */
+/** The parser's error for a command line, or null. The command itself is not run. */
 export async function problemOf(line: string): Promise<string | null> {
   const call = line.split(/ [|><] /, 1)[0] as string;
   const [program, ...words] = shellWords(call);

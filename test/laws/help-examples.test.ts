@@ -19,7 +19,7 @@ describe("examples in --help", () => {
     expect((await Promise.all(problems)).flat()).toEqual([]);
   });
 
-  it("that do not parse would be seen", async () => {
+  it("are reported if they do not parse", async () => {
     expect(await problemOf("tradewind dags launch etl")).toContain("launch");
     expect(await problemOf("tradewind dags list --limit many")).toContain("many");
     expect(await problemOf("tradewind dags show")).toContain("dag");

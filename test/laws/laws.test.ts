@@ -5,7 +5,7 @@ import { readTree, treeOf } from "./source-tree.ts";
 const tree = readTree();
 
 describe("the laws hold", () => {
-  it("for a tree that is really there", () => {
+  it("for an existing tree", () => {
     expect(tree.size).toBeGreaterThan(300);
     const imports = [...tree.values()].flatMap((file) => file.imports);
     expect(imports.length).toBeGreaterThan(1_000);
@@ -24,7 +24,7 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "packages/engine/src/model/b.ts": 'import { c } from "@tradewind/sdk/manifest";',
     "packages/engine/src/model/c.ts": 'import type { C } from "node:fs";',
   },
-  "model/ knows no clock, no chance, no process and nothing asynchronous": {
+  "model/ uses no clock, no randomness, no process and nothing asynchronous": {
     "packages/engine/src/model/a.ts": "export const now = () => Date.now();",
     "packages/engine/src/model/b.ts": "export const now = () => new Date();",
     "packages/engine/src/model/c.ts": "export const chance = Math.random();",
@@ -59,11 +59,13 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "packages/engine/src/builtin/http.ts": 'import pg from "pg";',
     "packages/engine/src/builtin/sql-d.ts": 'import { Database } from "../store/database/database.ts";',
   },
-  "the state of a task instance is written by claim, batch and edit, and by nobody else": {
+  "the state of a task instance is written by claim, batch and edit only": {
     "packages/engine/src/store/a.ts":
       'export const A = statement("a", "UPDATE task_instance t SET note = $1, state = $2 WHERE t.dag_run_id = $3");',
     "packages/engine/src/store/b.ts":
       'export const B = statement("b", "INSERT INTO task_instance DEFAULT VALUES");',
+    "packages/engine/src/store/c.ts":
+      'export const C = statement("c", `UPDATE task_instance t SET $' + "{all}, pid = 1 WHERE t.pid = 2`);",
   },
   "every prepared statement has a name of its own": {
     "packages/engine/src/store/a.ts": 'const A = statement("same", "SELECT 1");',
@@ -86,7 +88,7 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     "packages/sdk/src/a.ts": 'import type { B } from "node:fs";',
     "packages/sdk/src/b.ts": 'import { c } from "@tradewind/engine";',
   },
-  "packages know each other by name, never by path": {
+  "packages import each other by name, never by path": {
     "packages/cli/src/a.ts": 'import { b } from "../../engine/src/b.ts";',
   },
   "no source file has more than 400 lines, no test more than 600": {
@@ -103,8 +105,8 @@ const BREACHES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Read from a manifest, not from the tree. */
 const WITHOUT_BREACH = ["sdk has no runtime dependency"];
 
-describe("a breach is seen", () => {
-  it("by every law", () => {
+describe("a violation", () => {
+  it("is detected by every law", () => {
     expect([...Object.keys(BREACHES), ...WITHOUT_BREACH].sort()).toEqual(LAWS.map(({ says }) => says).sort());
   });
 
@@ -121,7 +123,7 @@ describe("a breach is seen", () => {
     });
   }
 
-  it("and what is allowed is not taken for one", () => {
+  it("is not reported for allowed code", () => {
     const allowed = treeOf({
       "packages/engine/src/model/a.ts":
         'import type { M } from "@tradewind/sdk/manifest";\nimport { b } from "./b.ts"; // Date.now\nnew Date(0);',

@@ -1,6 +1,6 @@
 /**
- * The laws of the code base, each a function from the source tree to its violations. CONTRIBUTING.md says them in
- * words. An arrow between two folders that is not allowed here is a decision somebody has to make, not a detail.
+ * The rules of the code base, each a function from the source tree to its violations. CONTRIBUTING.md describes them. A new
+ * dependency between two folders is a decision to make, not a detail.
  */
 import { readPackage, type SourceFile, type SourceTree, target } from "./source-tree.ts";
 
@@ -11,7 +11,7 @@ export interface Law {
 
 const ENGINE = "packages/engine/src/";
 
-/** Parts of the SDK without state: the table of built-in triggers, and how things are said. */
+/** Parts of the SDK without state: the table of built-in triggers, and texts. */
 const PURE_SDK: ReadonlySet<string> = new Set(["@tradewind/sdk/builtin-triggers", "@tradewind/sdk/wording"]);
 
 export const LAWS: readonly Law[] = [
@@ -27,7 +27,7 @@ export const LAWS: readonly Law[] = [
         .map(sentence),
   },
   {
-    says: "model/ knows no clock, no chance, no process and nothing asynchronous",
+    says: "model/ uses no clock, no randomness, no process and nothing asynchronous",
     violations: (tree) =>
       production(tree, `${ENGINE}model/`).flatMap((file) =>
         phrases(file)
@@ -84,14 +84,14 @@ export const LAWS: readonly Law[] = [
         .filter(({ to }) => to === "pg" || to === "kysely")
         .filter(({ file }) => !file.path.startsWith(`${ENGINE}store/`) && !USERS_DATABASES.test(file.path))
         .map(sentence),
-      // What talks to users' databases must have no way to ours.
+      // Code that accesses users' databases must not be able to access ours.
       ...importsIn(tree, ENGINE)
         .filter(({ file, to }) => USERS_DATABASES.test(file.path) && to?.startsWith(`${ENGINE}store/`))
         .map(sentence),
     ],
   },
   {
-    says: "the state of a task instance is written by claim, batch and edit, and by nobody else",
+    says: "the state of a task instance is written by claim, batch and edit only",
     violations: (tree) =>
       production(tree, "packages/")
         .filter(({ path }) => !STATE_WRITERS.has(path))
@@ -165,7 +165,7 @@ export const LAWS: readonly Law[] = [
         .map((field) => `packages/sdk/package.json: ${field}`),
   },
   {
-    says: "packages know each other by name, never by path",
+    says: "packages import each other by name, never by path",
     violations: (tree) =>
       importsIn(tree, "packages/")
         .filter(({ file, to }) => to?.startsWith("packages/") && packageOf(to) !== packageOf(file.path))
@@ -182,7 +182,9 @@ export const LAWS: readonly Law[] = [
   {
     says: "a file is named after what it owns",
     violations: (tree) =>
-      [...tree.keys()].filter((path) => VAGUE.test(path)).map((path) => `${path}: says nothing`),
+      [...tree.keys()]
+        .filter((path) => VAGUE.test(path))
+        .map((path) => `${path}: its name does not describe its content`),
   },
 ];
 
@@ -190,22 +192,22 @@ const IMPURE =
   /^(?:Date\.now|new Date\(\)|Math\.random|performance\.|process\.|crypto\.|setTimeout|setInterval|setImmediate|queueMicrotask|await|async)/;
 const LOADERS =
   /^packages\/(?:engine\/src\/(?:bundle\/bundler|code\/loader|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
-/** Loads a module that whoever runs the installation has named in its configuration: not the code of a DAG. */
+/** Loads a module that the operator has named in the configuration: not the code of a DAG. */
 const CONFIGURED = /^packages\/engine\/src\/signal\/configured-service\.ts$/;
 const CHILDREN =
   /^packages\/engine\/src\/(?:bundle\/bundler|child\/guardian|code\/loader|execute\/task-runner|plan\/timetable-runner|trigger\/runner)\//;
-/** The trigger that asks a user's own database: it needs the driver, though it holds no statement but the user's. */
+/** The trigger that polls a user's own database: it needs the driver, although it contains no statement but the user's. */
 const USERS_DATABASES = /^packages\/engine\/src\/builtin\/sql[\w-]*\.ts$/;
 const STATE_WRITERS = new Set(
-  ["task/instance-moves", "task/run-batch", "run/run-claim", "edit/run-edit"].map(
+  ["task/instance-moves", "task/new-instances", "run/run-claim", "edit/instance-states"].map(
     (name) => `${ENGINE}store/${name}.ts`,
   ),
 );
 const EXECUTOR_CONTRACT = `${ENGINE}execute/contract.ts`;
 
 /**
- * What each folder of the engine may import from. The stages are bundle, plan, run, execute, trigger, signal and notify: they
- * meet in store/ and model/, and the composition roots in process/ put them together.
+ * What each folder of the engine may import from. The stages are bundle, plan, run, execute, trigger, signal and notify:
+ * they meet in store/ and model/, and the composition roots in process/ connect them.
  */
 const LIBRARY = ["model", "secret", "service", "store"];
 const BELOW: Readonly<Record<string, readonly string[]>> = {
@@ -226,7 +228,7 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   trigger: [...LIBRARY, "builtin", "child", "code", "job", "log"],
   signal: [...LIBRARY, "job"],
   notify: [...LIBRARY, "job", "log"],
-  // It serves the signal log, and asks timetables for dates.
+  // It serves the signal log, and lists the dates of timetables.
   api: [...LIBRARY, "job", "log", "output", "plan", "signal"],
   process: [
     ...LIBRARY,
@@ -246,14 +248,14 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   ],
 };
 
-/** The first folder below the engine's sources; null: a file of another place, or one that lies beside the folders. */
+/** The first folder below the engine's sources; null for a file elsewhere, or beside the folders. */
 function folderOf(path: string): string | null {
   if (!path.startsWith(ENGINE)) return null;
   const [folder, ...rest] = path.slice(ENGINE.length).split("/");
   return rest.length === 0 ? null : (folder ?? null);
 }
 
-/** It may have the database: everything of the engine but its child programs, and what those share with their parents. */
+/** True if it may use the database: everything of the engine but its child programs, and the code they share with their parents. */
 function isService(path: string): boolean {
   return path.startsWith(ENGINE) && !CHILDREN.test(path) && !path.startsWith(`${ENGINE}builtin/`);
 }
@@ -284,10 +286,10 @@ function importsIn(tree: SourceTree, folder: string): FoundImport[] {
 }
 
 function sentence({ file, to, line, isTypeOnly }: FoundImport): string {
-  return `${file.path}:${line}: imports ${isTypeOnly ? "types of " : ""}${to ?? "what it works out at run time"}`;
+  return `${file.path}:${line}: imports ${isTypeOnly ? "types of " : ""}${to ?? "a path computed at run time"}`;
 }
 
-/** Three tokens at a time, joined: enough to recognise a call or a member. */
+/** Three tokens at a time, joined: enough to recognize a call or a member. */
 function phrases(file: SourceFile): { text: string; line: number }[] {
   const code = file.tokens.filter(({ kind }) => kind === "word" || kind === "mark");
   return code.map((token, at) => {
@@ -304,9 +306,11 @@ function texts(file: SourceFile): { text: string; line: number }[] {
 
 function writesState(sql: string): boolean {
   if (/\bINSERT\s+INTO\s+task_instance\b/i.test(sql)) return true;
-  const changes = /\bUPDATE\s+task_instance\b[\s\S]*?\bSET\b([\s\S]*)/i.exec(sql)?.[1] ?? "";
-  const assignments = changes.split(/\b(?:FROM|WHERE|RETURNING)\b/i, 1)[0] ?? "";
-  return /(?:^|[\s,])state\s*=/.test(assignments);
+  const changes = /\bUPDATE\s+task_instance\b[\s\S]*?\bSET\b([\s\S]*)/i.exec(sql)?.[1];
+  if (changes === undefined) return false;
+  const assignments = changes.split(/\b(?:FROM|WHERE|RETURNING)\b/i, 1)[0]?.split(",") ?? [];
+  // A substitution is a space: the columns it assigns are not known.
+  return assignments.some((each) => each.trim() === "" || /^\s*state\s*=/.test(each));
 }
 
 function statementNames(file: SourceFile): { name: string; line: number }[] {
@@ -317,7 +321,7 @@ function statementNames(file: SourceFile): { name: string; line: number }[] {
   });
 }
 
-/** One way, shown from import to import, for each module that is reached and should not be. */
+/** One path, shown from import to import, for each forbidden module that is reachable. */
 function pathsTo(tree: SourceTree, start: SourceFile, isForbidden: (file: SourceFile) => boolean): string[] {
   const ways = new Map([[start.path, start.path]]);
   const open = [start];

@@ -8,7 +8,7 @@ const imports = (source: string) =>
   ]);
 
 describe("importsOf", () => {
-  it("tells imports of types from imports of values", () => {
+  it("distinguishes imports of types from imports of values", () => {
     expect(imports('import type { A } from "./a.ts";')).toEqual([["./a.ts", "type"]]);
     expect(imports('import { a } from "./a.ts";')).toEqual([["./a.ts", "value"]]);
     // With verbatimModuleSyntax the module itself is still loaded.
@@ -20,7 +20,7 @@ describe("importsOf", () => {
     ]);
   });
 
-  it("sees re-exports and passes over exports", () => {
+  it("finds re-exports and skips exports", () => {
     const source =
       'export * from "./a.ts"; export { b } from "./b.ts"; export type { C } from "./c.ts"; export { d }; export const e = "x";';
     expect(imports(source)).toEqual([
@@ -30,7 +30,7 @@ describe("importsOf", () => {
     ]);
   });
 
-  it("sees dynamic imports, and whether their target is known", () => {
+  it("finds dynamic imports, and whether their target is known", () => {
     expect(imports('await import("./a.ts")')).toEqual([["./a.ts", "dynamic"]]);
     expect(imports("await import(url)")).toEqual([[null, "dynamic"]]);
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
@@ -40,7 +40,7 @@ describe("importsOf", () => {
     expect(imports("import.meta.url; that.import(x)")).toEqual([]);
   });
 
-  it("is not misled by comments, texts and regular expressions", () => {
+  it("ignores comments, strings and regular expressions", () => {
     const source = [
       '// import "./no.ts"',
       '/* import "./no.ts" */',
@@ -57,7 +57,7 @@ describe("importsOf", () => {
     ]);
   });
 
-  it("knows the line", () => {
+  it("returns the line", () => {
     const [found] = importsOf(tokens('/*\n\n*/\n\nimport "./a.ts";'));
     expect(found?.line).toBe(5);
   });

@@ -1,21 +1,21 @@
 /**
- * Reads a TypeScript file as far as the laws need it: tokens, with comments gone, and the imports among them. Not a
- * compiler: it knows strings, templates (nested ones too), comments and regular expressions, so that a word inside
- * one of them is never taken for code, and the forms an import can have.
+ * Reads a TypeScript file as far as the laws need it: tokens without comments, and the imports among them. Not a compiler:
+ * it recognizes strings, templates (nested ones too), comments and regular expressions, so that a word inside one of them
+ * is never mistaken for code, and the forms of imports.
  */
 export type Token = {
   readonly kind: "word" | "string" | "template" | "regex" | "mark";
-  /** Without quotes; of a template only the literal parts, each substitution being one space. */
+  /** Without quotes; for a template only the literal parts, with a space for each substitution. */
   readonly text: string;
   readonly line: number;
-  /** A template with substitutions: its value is not known. */
+  /** A template with substitutions: its value is unknown. */
   readonly isComputed?: boolean;
 };
 
 export interface Import {
-  /** null: worked out at run time. */
+  /** Null if computed at run time. */
   readonly specifier: string | null;
-  /** Gone when the program runs. */
+  /** Erased at compile time. */
   readonly isTypeOnly: boolean;
   readonly isDynamic: boolean;
   readonly line: number;
@@ -162,7 +162,7 @@ class Scanner {
     return isEscape ? text.slice(1) : text;
   }
 
-  /** A slash is a division only after something that has a value. */
+  /** A slash is a division only after a value. */
   #startsRegex(): boolean {
     const last = this.#tokens.at(-1);
     if (!last) return true;

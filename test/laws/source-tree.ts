@@ -1,4 +1,4 @@
-/** The repository's own sources, read once: what the laws are checked against. */
+/** The repository's own sources, read once for the laws. */
 import { globSync, readFileSync } from "node:fs";
 import { join, posix } from "node:path";
 import { type Import, importsOf, type Token, tokens } from "./module-scanner.ts";
@@ -9,7 +9,7 @@ export interface SourceFile {
   readonly lines: number;
   readonly tokens: readonly Token[];
   readonly imports: readonly Import[];
-  /** A test, or something only tests use. */
+  /** A test, or a file that only tests use. */
   readonly isTest: boolean;
 }
 
@@ -37,7 +37,7 @@ export function readPackage(name: string): Readonly<Record<string, unknown>> {
   >;
 }
 
-/** The file a relative import leads to, whether it exists or not; anything else is returned as it is written. */
+/** The file that a relative import leads to, existing or not; anything else is returned unchanged. */
 export function target(file: SourceFile, specifier: string): string {
   return specifier.startsWith(".") ? posix.join(posix.dirname(file.path), specifier) : specifier;
 }

@@ -14,7 +14,7 @@ describe("commands", () => {
     expect(Object.keys(VERBS).filter((name) => !names.includes(name))).toEqual([]);
   });
 
-  it("do not offer two verbs for one meaning in one group", () => {
+  it("do not have two verbs for one meaning in one group", () => {
     const groups = Map.groupBy(leaves, (words) => words.slice(0, -1).join(" "));
     const pairs = [...groups].flatMap(([group, commands]) => {
       const names = commands.map((words) => words.at(-1) as string);
@@ -24,7 +24,7 @@ describe("commands", () => {
           .map((other) => `${group} ${name}/${other}`),
       );
     });
-    // `set` changes a backfill, `create` makes one: its user does not name it.
+    // `set` changes a backfill, `create` creates one: its user does not name it.
     expect(pairs).toEqual(["tradewind backfill set/create"]);
   });
 
@@ -39,14 +39,14 @@ describe("commands", () => {
       "dead-letters has no rm: use dead-letters delete.",
       "delete",
     ],
-  ])("%j says which verb is meant", async (argv, message, target) => {
+  ])("%j names the right verb", async (argv, message, target) => {
     const { code, stderr, stdout } = await runCaptured(argv);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain(`error: ${message} [TW_CLI_USAGE]`);
     expect(stderr).toMatch(new RegExp(`→ \`tradewind .*${target} --help\` shows`));
   });
 
-  it("say it as JSON, too, and show no hint in --help", async () => {
+  it("report it as JSON, too, and show no hint in --help", async () => {
     const { stderr } = await runCaptured(["variables", "get", "region", "--json"]);
     expect(JSON.parse(stderr)).toMatchObject({ message: "variables has no get: use variables show." });
     expect((await runCaptured(["variables", "--help"])).stdout).not.toMatch(/^ {2}get/m);

@@ -1,6 +1,6 @@
 /**
- * What users install: built, packed and unpacked as npm does it, far from the sources, with the packages that each
- * declares and no others. No network: those are linked from this repository.
+ * The installed packages: built, packed and unpacked as by npm, away from the sources, with only the dependencies that
+ * each declares. No network: those are linked from this repository.
  */
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -60,7 +60,7 @@ beforeAll(async () => {
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** In a copy: a `dist` in the sources would be run in their place by whoever works with them now. */
+/** In a copy: a `dist` in the sources would be run in their place by other processes. */
 async function pack(sources: string): Promise<string[]> {
   for (const path of [
     "package.json",
@@ -81,7 +81,7 @@ async function pack(sources: string): Promise<string[]> {
     link(join(sources, "packages", PACKAGES[at]!), join(sources, "node_modules", name));
   await run(process.execPath, ["scripts/build.ts"], { cwd: sources, env }).catch(
     (error: { stdout: string }) => {
-      throw new Error(`it does not build:\n${error.stdout}`);
+      throw new Error(`the build failed:\n${error.stdout}`);
     },
   );
   const { stdout } = await run("npm", ["pack", "--json", ...PACKAGES.map((name) => `./packages/${name}`)], {
@@ -127,7 +127,7 @@ describe("an installed tradewind", () => {
     expect(all.filter((file) => /\.test\.|(?<!\.d)\.ts$|^src\b/.test(file))).toEqual([]);
   });
 
-  it("tells its version", async () => {
+  it("prints its version", async () => {
     expect((await tradewind("--version")).stdout.trim()).toBe(manifestOf("cli").version);
   });
 
@@ -138,7 +138,7 @@ describe("an installed tradewind", () => {
   });
 
   it("has types for the project that the guide describes", async () => {
-    const [settings] = blocksOf("docs/guides/start.md").filter(({ title }) => title === "tsconfig.json");
+    const [settings] = blocksOf("docs/guides/projects.md").filter(({ title }) => title === "tsconfig.json");
     writeFileSync(join(app, "tsconfig.json"), settings?.text ?? "");
     expect((await run("tsc", ["-p", app], { env })).stdout).toBe("");
     const hello = readFileSync(join(app, "dags/hello.ts"), "utf8");
@@ -167,7 +167,7 @@ describe("an installed tradewind", () => {
     expect(stderr).toContain("DAG_RUN_JOB_NO_DATABASE");
   });
 
-  it("runs standalone, with a database, a scheduler and task processes of its own", async () => {
+  it("runs standalone, with its own database, scheduler and task processes", async () => {
     const bin = join(app, "node_modules/tradewind/bin/tradewind.mjs");
     const child = spawn(process.execPath, [bin, "standalone", "--port", "0", "--parallelism", "2"], {
       cwd: app,

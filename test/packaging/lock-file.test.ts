@@ -13,7 +13,7 @@ interface Locked {
 const file = readFileSync(join(import.meta.dirname, "../../package-lock.json"), "utf8");
 const { packages } = JSON.parse(file) as { packages: Readonly<Record<string, Locked>> };
 
-/** As Node looks it up from the package: in its own folder, then in each folder above. */
+/** By Node's resolution from the package: in its own folder, then in each folder above. */
 function isLocked(name: string, from: string): boolean {
   const parents = from === "" ? [] : from.split("/node_modules/").slice(0, -1);
   const folders = [

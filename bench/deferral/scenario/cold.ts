@@ -1,7 +1,7 @@
 /**
- * A million deferred tasks that wait for a far moment: half of them for that moment itself, half for triggers that need
- * not be run before. The rows are made in bulk; their runs belong to a job that lives but does nothing, so that what is
- * measured is the triggerer's part.
+ * A million deferred tasks that wait for a distant time: half of them for the time itself, half for triggers that need not
+ * run before it. The rows are inserted in bulk; their runs belong to a job that is alive but idle, so that only the
+ * triggerer's part is measured.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc, type Database } from "../../../packages/engine/src/store/database/database.ts";
@@ -12,7 +12,7 @@ import { coldFile } from "../dags.ts";
 import { startTriggerer } from "../triggerer-process.ts";
 
 const ROUNDS = 10;
-/** Several heartbeats, with all that is done at some of them only. */
+/** Several heartbeats, including work that only some of them do. */
 const SETTLED_MS = 12_000;
 
 export async function coldTriggers(options: { readonly quick: boolean }): Promise<Figure[]> {
@@ -40,7 +40,7 @@ interface WaitRow {
 }
 
 async function measure(rig: Rig, waits: number): Promise<Figure[]> {
-  // These are due before there is a triggerer: it has started when they have fired.
+  // These are due before the triggerer exists: once they have fired, it has started.
   const first = await rig.create(["due"]);
   await sleep(1_000);
   const spawned = Date.now();
@@ -94,7 +94,7 @@ function due(what: string, ms: readonly number[]): Figure {
   };
 }
 
-/** Without checking references row by row, which would take minutes: the rows are made to fit. */
+/** Skips the foreign key checks, which would take minutes: the generated rows are consistent. */
 async function addWaits(database: Database, runs: number): Promise<void> {
   await database.transaction(async (tx) => {
     await tx.script(`
@@ -136,7 +136,7 @@ async function addWaits(database: Database, runs: number): Promise<void> {
 
       SELECT setval(pg_get_serial_sequence('trigger', 'id'), (SELECT max(trigger) FROM wait));`);
   });
-  // As an installation that has had the time: otherwise autovacuum would start in the middle of what is measured.
+  // Like an installation after a while: otherwise autovacuum would start during the measurement.
   for (const name of ["dag_run", "task_instance", "trigger", "deferral"])
     await database.rows(adhoc(`VACUUM (FREEZE, ANALYZE) ${name}`));
   await database.rows(adhoc("CHECKPOINT"));

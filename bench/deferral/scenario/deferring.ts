@@ -1,4 +1,4 @@
-/** From nothing to 1,000 tasks that wait: by workers that defer, and begun at their triggers without one. */
+/** From nothing to 1,000 waiting tasks: by workers that defer, and started at their triggers without one. */
 import type { Figure } from "../../result.ts";
 import { digits, median } from "../../statistics.ts";
 import { allDeferred, type WaitingRig } from "../waiting-rig.ts";
@@ -14,7 +14,7 @@ export async function deferring(rig: WaitingRig): Promise<Figure[]> {
       const started = performance.now();
       const ids = await rig.create([dagId]);
       await allDeferred(rig, ids, 1_000);
-      // The first one loads the code.
+      // The first round loads the code.
       if (round > 0) seconds.push((performance.now() - started) / 1_000);
     }
     figures.push({

@@ -1,6 +1,6 @@
 /**
- * Many waits, each on a trigger of its own, that are over at the same moment. The moment is set when all of them wait:
- * triggers that know it from the start are equal, and equal ones are one.
+ * Many waits, each on its own trigger, that end at the same time. The time is set when all of them wait: triggers with
+ * the same time from the start are equal, and equal triggers are shared.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
@@ -33,13 +33,13 @@ export async function dueAtOnce(rig: WaitingRig, tasks: number, rounds: number):
       tasks > 1_000 ? 4 : 1.5,
     ]);
     if (row?.moved !== tasks) throw new Error(`${row?.moved} of ${tasks} triggers have the moment`);
-    if (Date.now() > row.at - 100) throw new Error("the moment was over before all had it");
+    if (Date.now() > row.at - 100) throw new Error("the time passed before all triggers had it");
     await rig.ended(ids);
     const after = (await resumedTasks(rig, ids)).map(({ resumedAt }) => (resumedAt - row.at) / 1_000);
     if (after.length !== tasks || quantile(after, 0) < 0)
       throw new Error(`${after.length} of ${tasks} resumed, the first after ${quantile(after, 0)} s`);
     const ends = await rig.database.one<{ fired: number; ended: number }>(FIRED, [ids]);
-    // The first one loads the code, in every task process.
+    // The first round loads the code in every task process.
     if (round === 0) continue;
     seconds.push(quantile(after, 1));
     notes.push(

@@ -1,7 +1,7 @@
 /**
- * Many triggers that poll every second, in one triggerer. Latencies begin when a trigger knows (its poll returns the
- * event) and end with the first line of the task's code in its next attempt; how long it takes a poll to come round is
- * not in them, because the benchmark never waits for a certain trigger: the next one that polls fires.
+ * Many triggers that poll every second, in one triggerer. A latency begins when a poll returns the event and ends with
+ * the first line of the task's code in its next attempt. It does not include the poll interval, because the benchmark
+ * never waits for a certain trigger: the next one that polls fires.
  */
 import { once } from "node:events";
 import { createServer, type Socket } from "node:net";
@@ -17,7 +17,7 @@ import { until } from "../until.ts";
 import { allDeferred, counted, openWaitingRig, type WaitingRig } from "../waiting-rig.ts";
 
 const TASKS = 1_000;
-/** Every one has polled, and most of what their beginning left to do is done. */
+/** Every trigger has polled, and most of the start-up work is done. */
 const SETTLED_MS = 10_000;
 const AT_REST_MS = 5_000;
 const WARM_UPS = 100;
@@ -98,7 +98,7 @@ class Control {
   }
 }
 
-/** Each task process has loaded the code. */
+/** Ensures that each task process has loaded the code. */
 async function warmUp(rig: WaitingRig, ids: readonly number[], control: Control): Promise<void> {
   for (let n = 0; n < WARM_UPS; n++) control.fire();
   await until("all have run once", () => counted(rig, ids, "success") === WARM_UPS);
@@ -111,7 +111,7 @@ async function oneAtATime(rig: WaitingRig, ids: readonly number[], control: Cont
     const done = counted(rig, ids, "success");
     control.fire();
     await until("it has run again", () => counted(rig, ids, "success") > done);
-    // Not in step with anything that happens every so often.
+    // Random, so that it is not in step with periodic work.
     await sleep(20 + 60 * Math.random());
   }
   return resumptions(rig, ids, from);
@@ -137,7 +137,7 @@ async function atRate(
   return { resumed: await resumptions(rig, ids, from), lag };
 }
 
-/** Moments of one fire, in milliseconds: known, stored by the triggerer, taken by the scheduler, running again. */
+/** Times of one fire, in milliseconds: poll returned, stored by the triggerer, read by the scheduler, running again. */
 interface Resumption {
   readonly fired: number;
   readonly stored: number;
@@ -159,7 +159,7 @@ async function resumptions(rig: WaitingRig, ids: readonly number[], from: number
 }
 
 interface Rest {
-  /** Megabytes, and CPU time as a part of one core's. */
+  /** Megabytes, and CPU time as a fraction of one core. */
   readonly triggerer: Resident & { readonly busy: number };
   readonly runner: Resident & { readonly busy: number };
   readonly lag: readonly number[];
@@ -167,7 +167,7 @@ interface Rest {
 
 async function atRest({ triggerer }: WaitingRig, control: Control): Promise<Rest> {
   const [own, runner] = [triggerer.processes()[0], triggerer.runner()];
-  if (!own || !runner) throw new Error("there is no triggerer, or no process for its triggers");
+  if (!own || !runner) throw new Error("no triggerer, or no trigger process");
   const [before, at] = [[own, runner].map(({ pid }) => cpuOf(pid)), performance.now()];
   const lag = await control.lagOver(AT_REST_MS);
   const ms = performance.now() - at;

@@ -1,4 +1,4 @@
-/** Many sensors on one key: one trigger, asked for once each interval, whoever waits. */
+/** Many sensors on one key: one trigger, polled once per interval for all of them. */
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -39,7 +39,7 @@ export async function sharedTrigger(rig: WaitingRig, options: { quick: boolean }
         what: `${tasks.toLocaleString("en-US")} sensors on one key: polls per interval`,
         value: perInterval,
         unit: "",
-        // The interval is stretched and shrunk by a tenth at random, so that triggers do not poll in step.
+        // The interval has a jitter of 10%, so that triggers do not poll in step.
         bar: { atMost: 1.15 },
         note: `${polls - before} requests in ${seconds} intervals of 1 s (± 10 % each); all ${tasks.toLocaleString("en-US")} have ended ${digits(doneMs / 1_000)} s after the answer`,
       },

@@ -1,9 +1,9 @@
 /**
- * The table of the talk on deferrable operators: what 1,000 sensors that wait cost in slots. Time is scaled down ten
- * times, which is to our disadvantage: waiting gets cheaper, starting and resuming a task does not.
+ * The table of the talk on deferrable operators: the slots used by 1,000 waiting sensors. Time is scaled down ten times,
+ * which is to our disadvantage: waiting gets cheaper, starting and resuming a task does not.
  *
- * All runs wait side by side, started one after the other, the longest first, so that no two of them end together. The
- * sensors that poke are fewer, on an installation of their own with a slot for each, and are multiplied.
+ * All runs wait concurrently, started one after the other, the longest first, so that no two of them end together. The
+ * sensors in poke mode are fewer, on a separate installation with a slot for each, and are extrapolated.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
@@ -28,12 +28,12 @@ interface SlotTime {
 }
 
 export interface SlotRow {
-  /** As the talk has them. */
+  /** As in the talk. */
   readonly wait: string;
   readonly poke: SlotTime;
-  /** Sensors that begin at their trigger: no worker ever sees them. */
+  /** Sensors that start at their trigger: no worker runs them. */
   readonly sensors: SlotTime;
-  /** Operators that run, defer, and go on in a worker. */
+  /** Operators that run, defer, and resume in a worker. */
   readonly operators: SlotTime;
 }
 
@@ -67,7 +67,7 @@ async function measure(rigs: Rigs, seconds: readonly number[]): Promise<SlotRow[
   await poking.run(["warm_up"]);
   const pokes = await poking.create(seconds.map((s) => `poke_${s}`));
   await until("all poke", () => pokes.every((id) => isUnderWay(poking, id)));
-  // The first tasks of a process load the bundle, once: not what is asked here.
+  // The first tasks of a process load the bundle once, which is not measured here.
   await waiting.run(["operators_3"]);
   const ids = new Map<string, number>();
   for (const s of seconds.toReversed()) {
@@ -93,7 +93,7 @@ async function measure(rigs: Rigs, seconds: readonly number[]): Promise<SlotRow[
 
 const WAITS = adhoc("SELECT count(*)::int AS n FROM deferral WHERE dag_run_id = ANY($1)");
 
-/** All wait, or have: the first of the short ones may be over when the last begins. */
+/** All are waiting, or have ended: the first of the short ones may have ended when the last begins. */
 async function begun(rig: Rig, ids: readonly number[]): Promise<void> {
   await until("all wait", async () => {
     await sleep(20);
@@ -101,7 +101,7 @@ async function begun(rig: Rig, ids: readonly number[]): Promise<void> {
   });
 }
 
-/** All of its tasks run, or have: its short ones may be over by now. */
+/** All of its tasks are running, or have ended: short ones may have ended by now. */
 function isUnderWay({ scheduler }: Rig, id: number): boolean {
   const counts = scheduler["actors"].get(id)?.model.counts;
   return counts === undefined || counts.unfinished === counts.byState.running;
@@ -177,7 +177,7 @@ ${one("occupied")}`;
 }
 
 function less(left: number): string {
-  // Not rounded up: 100 % is what costs nothing at all.
+  // Not rounded up: 100 % means no cost at all.
   return `${(Math.floor(1_000 * (100 - left)) / 1_000).toFixed(3)} %`;
 }
 

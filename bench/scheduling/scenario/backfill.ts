@@ -1,4 +1,4 @@
-/** A year, day by day, ten tasks in a row each: how many runs a second a backfill makes and drives. */
+/** A year, day by day, with ten tasks in a row each: how many runs per second a backfill creates and drives. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { findBackfill } from "../../../packages/engine/src/store/backfill/backfills.ts";
 import { seedBackfill } from "../../../packages/engine/test/support/seed-backfill.ts";

@@ -1,6 +1,6 @@
 /**
- * Many DAGs due at once. Runs are created by the real scheduler on the real database; of 10,000 DAGs 5,000 fall due in
- * the same moment. Then 1,000 DAGs with real tasks: until all their runs have ended.
+ * Many DAGs due at once. Runs are created by the real scheduler on the real database; of 10,000 DAGs, 5,000 are due at the
+ * same time. Then 1,000 DAGs with real tasks: until all their runs have ended.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { dag } from "@tradewind/sdk";
@@ -56,7 +56,7 @@ export async function dueAtOnce(options: Options): Promise<Figure[]> {
   }
 }
 
-/** Each with three tasks in a row, and in a file of its own: every process comes to see the code of all of them. */
+/** Each with three tasks in a row, in a separate file: every process loads the code of all of them. */
 export async function runsOfManyDags(rig: Rig, options: Options): Promise<Figure[]> {
   const ids = Array.from({ length: options.quick ? 100 : 1_000 }, (_, n) => `many_${n}`);
   const text = (dagId: string) => `import { dag } from "tradewind";

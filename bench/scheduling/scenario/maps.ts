@@ -1,4 +1,4 @@
-/** One map of many no-ops: how fast, how much memory, and does an event cost more when the map is larger? */
+/** One map of many no-ops: its speed, its memory, and whether an event costs more in a larger map. */
 import { cpuSum } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
 import type { Rig, RunsDone } from "../../rig.ts";

@@ -1,4 +1,4 @@
-/** What a pool costs: as many ready tasks behind 8 slots as behind 8 processes, by turns. */
+/** The cost of a pool: the same ready tasks behind 8 slots and behind 8 processes, in turn. */
 import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import { cpuSum } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
@@ -25,9 +25,9 @@ export default dag("${dagId}", { maxActiveTasks: 100_000, defaults: { pool: "${n
   const times = { narrow: [] as number[], wide: [] as number[] };
   const cpu = { narrow: [] as number[], wide: [] as number[] };
   const ratios: number[] = [];
-  // Many pairs: single ones are 0.7 to 1.2 x on a machine whose cores are shared with others.
+  // Many pairs: single ones vary from 0.7 to 1.2 x on a machine with shared cores.
   for (let n = 0; n < (options.quick ? 2 : 40); n++) {
-    // By turns, and each first every other time: a machine that gets slower or faster does so to both.
+    // In turn, and each first every other time: a machine that gets slower or faster affects both.
     const order = n % 2 === 0 ? (["wide", "narrow"] as const) : (["narrow", "wide"] as const);
     for (const dagId of order) {
       const run = await rig.run([dagId]);

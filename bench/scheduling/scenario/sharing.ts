@@ -1,10 +1,10 @@
 /**
- * Several schedulers with as many slots each: how long a load of sleeping tasks takes, against the time in which every slot
- * is busy from start to end. For wide runs, chains and many small runs, for schedulers that join later, and after one left.
+ * Several schedulers with the same number of slots: the time for a load of sleeping tasks, against the time in which every
+ * slot is always busy. For wide runs, chains and many small runs, for schedulers that join later, and after one left.
  *
  * Chains need every slot in every round only if the longest rest always goes first: 24 chains from end to end and 16 after
- * them take six rounds, not five. That order needs no foresight. The default weight of a task is the length of the chain
- * behind it, and for chains of equal tasks it leads to the shortest time there is. So the bar is that of busy slots.
+ * them take six rounds, not five. That order needs no lookahead. The default weight of a task is the length of the chain
+ * behind it, and for chains of equal tasks it leads to the shortest possible time. So the bar is the time of busy slots.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Figure } from "../../result.ts";
@@ -18,15 +18,15 @@ const SCHEDULERS = 3;
 interface Load {
   readonly what: string;
   readonly runs: number;
-  /** Tasks of a run beside each other, and one after the other. */
+  /** Concurrent tasks of a run, and tasks in a row. */
   readonly wide: number;
   readonly long: number;
   readonly taskMs: number;
-  /** How many times the length of a task it takes when every slot is busy. */
+  /** The time in task lengths when every slot is busy. */
   readonly rounds: number;
   /** Schedulers at the start. */
   readonly from?: number;
-  /** What happens after the runs have been queued. */
+  /** Called after the runs have been queued. */
   readonly meanwhile?: (crew: Crew) => Promise<void>;
 }
 
@@ -73,7 +73,7 @@ async function measure(load: Load): Promise<Figure> {
       "load.ts": loadFile(load),
     });
     for (let n = 0; n < from; n++) await crew.join();
-    // Processes have started, and the schedulers know of each other.
+    // The processes have started, and the schedulers have seen each other.
     await sleep(500);
     await crew.ended(await crew.queue("warm", 4 * SLOTS * from));
     const ids = await crew.queue("load", runs);

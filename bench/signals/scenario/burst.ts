@@ -1,9 +1,9 @@
 /**
- * As many signals at once for one task, and as many tasks one after the other: a start must cost about what a task
- * costs, however many starts wait behind it. Both in one process on one database, the tasks before and after the starts:
- * their ratio does not depend on the machine, nor on a load that rises or falls evenly.
+ * Many signals at once for one task, and the same number of tasks in a row: a start must cost about as much as a task, for
+ * any number of pending starts. Both in one process on one database, the tasks before and after the starts: their ratio
+ * does not depend on the machine, nor on a load that rises or falls evenly.
  *
- * A start stores more than a task of a chain: the signal, its place in the queue of starts, and the try before it, which
+ * A start stores more than a task of a chain: the signal, its place in the queue of starts, and the previous try, which
  * moves to the history. The bar of the time allows for these rows; a cost that grows with the queue exceeds it at once.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -33,7 +33,7 @@ export async function burstOfStarts(options: { readonly quick: boolean }): Promi
   const rig = await openRig();
   try {
     await rig.publish({ "chain.ts": chainFile("chain", count), "started.ts": STARTED_FILE });
-    // The processes of tasks have loaded the code.
+    // The task processes have loaded the code.
     await rig.run(["chain"]);
     const chain = () => costOf(rig.database, async () => void (await rig.run(["chain"])));
     const before = await chain();
@@ -102,7 +102,7 @@ async function worked(database: Database, runId: number, times: number): Promise
 
 async function costOf(database: Database, work: () => Promise<void>): Promise<Cost> {
   const position = adhoc("SELECT pg_current_wal_lsn() - '0/0' AS at");
-  // Pages that are written whole after a checkpoint would be counted for the first of the two.
+  // Full-page writes after a checkpoint would be counted for the first of the two.
   await database.rows(adhoc("CHECKPOINT"));
   const from = await database.one<{ at: string }>(position);
   const started = performance.now();

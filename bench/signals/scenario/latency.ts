@@ -1,6 +1,6 @@
 /**
- * From the call of `send` to the first line of the watcher, for single signals: now and then, when everybody is at
- * rest, and many a second. Sender and listener in one process, or in two with connections of their own.
+ * From the call of `send` to the first line of the watcher, for single signals: at a low rate, when all processes are
+ * idle, and at a high rate. Sender and listener in one process, or in two with their own connections.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Bar, Figure } from "../../result.ts";
@@ -78,7 +78,7 @@ export default dag("busy", (d) => {
 });
 `;
 
-/** Each of the scheduler's transactions is one that holds back the log for as long as it is open. */
+/** Each of the scheduler's transactions hides later signals for as long as it is open. */
 export async function besideTasks({ quick }: { readonly quick: boolean }): Promise<Figure[]> {
   const rig = await openRig();
   try {
@@ -156,7 +156,7 @@ async function measure(ends: Ends, how: How): Promise<Figure[]> {
   return figures;
 }
 
-/** Milliseconds of one signal: until it is known to be stored, and until it is heard. */
+/** Milliseconds of one signal: until it is known to be stored, and until it is received. */
 interface Latency {
   readonly stored: number;
   readonly heard: number;

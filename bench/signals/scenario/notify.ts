@@ -1,7 +1,7 @@
 /**
- * What NOTIFY costs: it takes a lock of the whole server at commit, which is why it is sent apart, and seldom. The same
- * load with it and without, by turns, a listener following in another process; ratios of neighbours, since the machine
- * is not the same from one minute to the next.
+ * The cost of NOTIFY: it takes a lock of the whole server at commit, so it is sent separately and rarely. The same load
+ * with it and without, in turn, with a listener in another process; ratios of neighbours, since the machine's speed
+ * varies from minute to minute.
  */
 import type { Figure } from "../../result.ts";
 import { digits, median, quantile } from "../../statistics.ts";
@@ -22,7 +22,7 @@ export async function notifyCost(stage: Stage, options: { readonly quick: boolea
   try {
     const rates = { on: [] as number[], off: [] as number[] };
     for (let pair = 0; pair <= pairs; pair++) {
-      // Who goes first has the emptier table, in the one half as often as in the other.
+      // The first of a pair has the emptier table: they alternate.
       for (const name of pair % 2 === 0 ? (["on", "off"] as const) : (["off", "on"] as const)) {
         const rate = await rateOf(stage, sides[name], signals);
         if (pair > 0) rates[name].push(rate);
@@ -55,7 +55,7 @@ async function openSide(stage: Stage, notify: boolean): Promise<Side> {
   return { senders: await all(SENDERS, () => startParticipant(way)), listener: await startParticipant(way) };
 }
 
-/** The other side's processes are there, and idle. */
+/** The processes of the other side exist, and are idle. */
 async function rateOf(stage: Stage, { listener, senders }: Side, signals: number): Promise<number> {
   await stage.clear();
   await listener.listen({ listeners: 1, key: "*", name: "bench-" });

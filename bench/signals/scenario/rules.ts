@@ -1,6 +1,6 @@
 /**
  * A signal sent in one process, a rule of a run that a scheduler drives in another, a task that it starts in a third:
- * from the call of `send` to the first line of the task's code. The run goes on all the while.
+ * from the call of `send` to the first line of the task's code. The run is active all the time.
  */
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -15,7 +15,7 @@ import { type ParticipantProcess, startParticipant } from "../participant-proces
 const TASKS = 20;
 const WARM_UPS = 20;
 
-/** Each task has a signal of its own, and notes when it was started, in a file of its own. */
+/** Each task has its own signal, and records its start times in its own file. */
 function reactingFile(folder: string): string {
   return `import { appendFileSync } from "node:fs";
 import { dag, signal, start } from "tradewind";
@@ -63,7 +63,7 @@ interface Bench {
 
 interface Load {
   readonly tasks: number;
-  /** Signals for each. */
+  /** Signals per task. */
   readonly each: number;
   readonly gapMs: readonly [number, number];
 }
@@ -101,7 +101,7 @@ async function burst(bench: Bench, signals: number): Promise<Figure> {
   };
 }
 
-/** The moments of its next `count` starts, when there have been as many. */
+/** The times of its next `count` starts, once there are as many. */
 async function started({ begun, rig }: Bench, task: number, count: number): Promise<number[]> {
   const from = begun[task] ?? 0;
   const deadline = performance.now() + 120_000;

@@ -1,6 +1,6 @@
 /**
- * A task returns in its process, the scheduler in another stores that and sends the next one to a third: from the last
- * line of the one task's code to the first line of the next one's.
+ * A task returns in its process, the scheduler in another stores that and sends the next task to a third: from the last
+ * line of the code of one task to the first line of the next.
  */
 import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import type { Figure } from "../../result.ts";
@@ -38,7 +38,7 @@ export async function stepsBetweenProcesses(options: { readonly quick: boolean }
       ]);
       const tasks = rows.map(({ value }) => value).sort((a, b) => a.n - b.n);
       if (tasks.length !== TASKS) throw new Error(`${tasks.length} of ${TASKS} tasks have an output`);
-      // The first runs load the code, in every task process.
+      // The first runs load the code in every task process.
       if (run >= 2) steps.push(...tasks.slice(1).map(({ from }, at) => from - (tasks[at]?.to ?? Number.NaN)));
     }
     return [

@@ -1,7 +1,7 @@
 /**
- * Signals per second, sent and delivered. Writers send one signal at a time and wait until it is stored; that many of
- * them share a commit is the client's doing. Listeners, in a process of their own, have names: their places are stored
- * in transactions, as an effect of theirs would be.
+ * Signals per second, sent and delivered. Writers send one signal at a time and wait until it is stored; the client
+ * batches them into shared commits. Listeners, in a separate process, have names: their positions are stored in
+ * transactions, as their effects would be.
  */
 import type { Figure } from "../../result.ts";
 import { digits, median, quantile } from "../../statistics.ts";
@@ -30,7 +30,7 @@ async function sent(stage: Stage, how: { processes: number; signals: number }): 
     for (let round = 0; round <= ROUNDS; round++) {
       await stage.clear();
       const { from, to } = await flood(senders, how.signals);
-      // The first one prepares statements and has the code compiled.
+      // The first round prepares statements and compiles the code.
       if (round > 0) rates.push((1_000 * how.signals) / (to - from));
     }
     return [
@@ -40,7 +40,7 @@ async function sent(stage: Stage, how: { processes: number; signals: number }): 
         value: median(rates),
         unit: "/s",
         bar: BAR,
-        note: `${noteOf(rates)}, ${count(how.signals)} signals each, nobody listens`,
+        note: `${noteOf(rates)}, ${count(how.signals)} signals each, no listeners`,
       },
     ];
   } finally {
@@ -90,7 +90,7 @@ async function delivered(
   }
 }
 
-/** From the first `send` of any of them until the last one's last signal is stored. */
+/** From the first `send` of any of them until the last signal of all is stored. */
 export async function flood(
   senders: readonly ParticipantProcess[],
   signals: number,
@@ -98,7 +98,7 @@ export async function flood(
 ): Promise<{ from: number; to: number }> {
   const portion = { signals: signals / senders.length, writers: writers / senders.length };
   const done = await Promise.all(
-    // No two processes share a key: whoever writes one holds up the others that do.
+    // No two processes share a key: a writer of a key blocks the other writers of that key.
     senders.map((each, at) => each.flood({ ...portion, key: senders.length > 1 ? `p${at}.k#` : "k#" })),
   );
   return {

@@ -174,7 +174,7 @@ describe("backfill", () => {
   it("explains what cannot be", async () => {
     expect(await tw("backfill", "create", "by_hand", ...JANUARY)).toMatchObject({
       code: 2,
-      stderr: expect.stringContaining("has no schedule by time"),
+      stderr: expect.stringContaining("has no time-based schedule"),
     });
     expect((await tw("backfill", "create", "daily", "--from", "2020-01-01")).code).toBe(2);
     expect((await tw("backfill", "create", "nobody", ...JANUARY)).code).toBe(3);

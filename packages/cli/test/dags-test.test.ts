@@ -234,7 +234,7 @@ describe("dags test", () => {
     const { code, stderr } = await test(WAITING);
     expect(code).toBe(2);
     expect(stderr).toContain(
-      'error: task "file" waits for "tradewind.file", and nothing says what that does',
+      'error: task "file" waits for "tradewind.file", which has no entry in `triggers`',
     );
     expect(stderr).toContain("--event '<trigger or task>=<json>' [TW_TEST_NO_EVENT]\n");
     const told = JSON.parse((await test(WAITING, "--json", "-q")).stderr) as object;

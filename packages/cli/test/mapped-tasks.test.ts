@@ -42,9 +42,9 @@ beforeAll(async () => {
   // The list of item 1 is empty: what stands for its instances is skipped, and all that comes after.
   await server.addInstance(run, "each.work", { mapIndex: -3, state: "skipped" });
   await server.addInstance(run, "end", { state: "skipped" });
-  await server.sql("UPDATE task_instance SET reason = 'mapped over nothing' WHERE map_index = -3");
+  await server.sql("UPDATE task_instance SET reason = 'mapped over an empty list' WHERE map_index = -3");
   await server.addInstance(run, "odd", { state: "upstream_failed" });
-  const reason = 'MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list';
+  const reason = 'MAP_UNUSABLE: the output of "list" is an object, but a map needs a list';
   await server.sql("UPDATE task_instance SET reason = $1 WHERE task_id = 'odd'", [reason]);
   await server.sql(
     `INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length)
@@ -143,7 +143,7 @@ it("names what failed before a map that could not begin, and of an instance what
   for (const task of ["late.a", "late.b"])
     await server.addInstance(ended, task, { state: "upstream_failed" });
   const sql =
-    "UPDATE task_instance SET reason = 'what it is mapped over: upstream_failed' WHERE task_id LIKE 'late%'";
+    "UPDATE task_instance SET reason = 'source of the map: upstream_failed' WHERE task_id LIKE 'late%'";
   await server.sql(sql);
   expect((await tw("tasks", "why", "maps", "ended", "late.b")).stdout).toBe(
     "late.b is upstream_failed\n" +

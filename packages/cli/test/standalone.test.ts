@@ -28,7 +28,7 @@ describe("standalone", () => {
     // In the log, too, line by line.
     expect(standalone.stderr).toMatch(/WARN +DAG file failed to import.*file=broken\.ts$/m);
     expect(standalone.stderr).toMatch(/^ {4}> 3 \| throw new Error\("this file does not load"\);$/m);
-    expect(standalone.stderr).toMatch(/WARN +DAG file makes a DAG and does not export it.*forgotten/);
+    expect(standalone.stderr).toMatch(/WARN +DAG file creates a DAG and does not export it.*forgotten/);
     expect(await standalone.tokenMode()).toBe(0o600);
   });
 

@@ -1,4 +1,4 @@
-/** The engine, as the command line and embedders use it. */
+/** The engine, as used by the command line and embedders. */
 export { ParamsCheck } from "./api/dag/params-check.ts";
 export { type ConnectionTest, testConnection } from "./builtin/connection-test.ts";
 export type { BundleResult } from "./bundle/bundler/protocol.ts";

@@ -1,4 +1,4 @@
-/** Everything an author of DAGs needs. Values only: nothing happens on import. */
+/** The API for authors of DAGs. Importing it has no side effects. */
 /// <reference path="../file-imports.d.ts" preserve="true" />
 export {
   type AnyAsset,

@@ -1,12 +1,18 @@
 /**
- * The serialised form of a DAG: what the bundler writes, and all that scheduler, API and web UI ever see of it.
- * Pure JSON. A field is added, never changed in meaning: old manifests stay in the database as long as their runs.
+ * The serialised form of a DAG: the bundler writes it; scheduler, API and web UI know nothing else of the DAG. Pure
+ * JSON. Fields are added, but never change their meaning: old manifests stay in the database as long as their runs.
  */
 
-/** Any JSON value. */
+/**
+ * Any JSON value.
+ * @example const value: Json = { rows: [1, 2], ok: true, note: null };
+ */
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 
-/** When a task may start, judged by the states of its direct upstream tasks. */
+/**
+ * When a task may start, given the states of its direct upstream tasks.
+ * @example const rule: TriggerRule = "noneFailed";
+ */
 export type TriggerRule =
   | "allSuccess"
   | "allFailed"
@@ -22,10 +28,13 @@ export type TriggerRule =
   | "allSkipped"
   | "always";
 
-/** How a task's own weight grows into its effective priority. */
+/**
+ * How the priority of a task is computed from weights: its own, plus all downstream or all upstream weights.
+ * @example const weightRule: WeightRule = "absolute";
+ */
 export type WeightRule = "absolute" | "downstream" | "upstream";
 
-/** When the scheduler makes runs of a DAG. */
+/** When the scheduler creates runs of a DAG. */
 export type ScheduleManifest =
   | { readonly kind: "none" }
   | { readonly kind: "once" }
@@ -54,22 +63,22 @@ export type ScheduleManifest =
       readonly kind: "signal";
       readonly when: SignalCondition;
       readonly route: string | null;
-      /** Of a schedule on assets. */
+      /** Present for a schedule on assets. */
       readonly gather?: GatherManifest;
     };
 
-/** How what happens to assets becomes runs. The leaves of the condition are of the namespace "asset", and of "schedule". */
+/** How asset events become runs; the leaves of the condition have the namespace "asset" or "schedule". */
 export interface GatherManifest {
-  /** "batch": what has happened until the run is made goes into one run; "event": the condition is judged at every event. */
+  /** "batch": one run for all events until the run is created; "event": the condition is evaluated at every event. */
   readonly each: "batch" | "event";
-  /** One condition, and one run, for each partition. */
+  /** One condition and one run per partition. */
   readonly partitioned: boolean;
   readonly assets: readonly AssetManifest[];
-  /** The times of the leaf of the namespace "schedule", whose key is empty: it stands for the DAG's id. */
+  /** The times of the leaf with the namespace "schedule", whose empty key stands for the DAG's id. */
   readonly time?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
 }
 
-/** An asset that a task or a schedule names, or an alias that stands for some. */
+/** An asset that a task or a schedule names, or an alias for assets. */
 export type AssetManifest =
   | {
       readonly kind: "asset";
@@ -79,23 +88,25 @@ export type AssetManifest =
     }
   | { readonly kind: "alias"; readonly name: string; readonly group: string };
 
-/** A schedule that can be one of several. */
+/**
+ * A schedule by time that can be part of a list.
+ * @example const schedules: MomentSchedule[] = [cron("0 2 * * *"), every("6h"), dates(["2027-01-04"])];
+ */
 export type MomentSchedule = Extract<ScheduleManifest, { kind: "cron" | "interval" | "dates" }>;
 
 /**
- * What has to be heard. A leaf hears the signals of its key that match `where` and, with `inRun`, come from a task of
- * the same run. Without `equals` it becomes true with the first one and stays so; with `equals` it is true as long as
- * the latest one has exactly that value.
+ * A condition on signals; a leaf becomes true with the first signal that matches `where` and `inRun` or, with `equals`,
+ * is true while the latest value is equal.
  */
 export type SignalCondition =
   | {
       readonly kind: "signal";
-      /** In both, "*" stands for any text, also none. */
+      /** In both, "*" matches any text, including an empty one. */
       readonly namespace: string;
       readonly key: string;
       /**
-       * A part of the value: an object matches one that has its members and more, everything else only its equal. An
-       * object with the only member "$conf" stands for what is at that path of the run's conf.
+       * A part of the value: an object matches an object that has its members and more; other values match equal
+       * values. An object with the only member "$conf" stands for the value at that path of the run's conf.
        */
       readonly where: Json | null;
       readonly equals: { readonly value: Json } | null;
@@ -106,40 +117,46 @@ export type SignalCondition =
   | { readonly kind: "all"; readonly of: readonly SignalCondition[] }
   | { readonly kind: "any"; readonly of: readonly SignalCondition[] };
 
-/** What a task does each time a condition comes true; with `once`, the first time only. */
+/** The action of a task each time a condition becomes true; with `once`, only the first time. */
 export interface SignalRule {
   readonly action: "start" | "restart" | "stop";
   readonly when: SignalCondition;
   readonly once: boolean;
 }
 
-/** A trigger by its id and arguments: all that is stored of it. */
+/**
+ * The stored form of a trigger: its id and arguments.
+ * @example const { kind, args }: TriggerCall = serialise(new FileTrigger({ path: "/data/in.csv" }));
+ */
 export interface TriggerCall {
   readonly kind: string;
   readonly args: Json;
-  /** "builtin": the engine knows it; "bundle": a class of the DAG's own bundle. */
+  /** "builtin": part of the engine; "bundle": a class in the DAG's bundle. */
   readonly source: "builtin" | "bundle";
-  /** Triggerers of this queue run it. */
+  /** The queue of the triggerers that run it. */
   readonly queue: string;
-  /** How many triggerers run it at once; their events are told apart by key. */
+  /** The number of triggerers that run it at the same time; their events are distinguished by key. */
   readonly replicas: 1 | 2;
-  /** The earliest moment it can fire: until then it costs nothing. ISO instant, or milliseconds after the wait began. */
+  /**
+   * The earliest time at which it can fire: an ISO instant, or milliseconds after the wait began; until then it uses no
+   * resources.
+   */
   readonly wake: { readonly at: string } | { readonly afterMs: number } | null;
-  /** Set: it fires at `wake` by itself, with this payload (null: that moment), and never has to be run. */
+  /** If set, it fires at `wake` without being run, with this payload (null: that moment). */
   readonly timed: { readonly payload: Json } | null;
-  /** Its class has an `onCancel`. Left out otherwise. */
+  /** Present if its class has an `onCancel`. */
   readonly onCancel?: true;
 }
 
-/** A task that begins by waiting: no worker is needed before the trigger has fired. */
+/** The trigger of a task that starts by waiting, before it needs a worker. */
 export interface StartTrigger {
   readonly trigger: TriggerCall;
-  /** Where a worker goes on; null: the event is the task's output, and no worker is needed at all. */
+  /** The method that a worker resumes with; null: the event is the output, and no worker is needed. */
   readonly method: string | null;
   readonly kwargs: Json;
   readonly timeoutMs: number | null;
   readonly onTimeout: "fail" | "fatal" | "skip";
-  /** There is an `onCancel` to run if the wait ends without its event. Left out otherwise. */
+  /** Present if there is an `onCancel` to run when the wait ends without its event. */
   readonly onCancel?: true;
 }
 
@@ -151,68 +168,71 @@ export interface DagManifest {
   readonly owner: string | null;
   readonly tags: readonly string[];
   readonly schedule: ScheduleManifest;
-  /** ISO instants; null when not given. */
+  /** ISO instants; null if not given. */
   readonly start: string | null;
   readonly end: string | null;
   readonly catchup: boolean;
   readonly maxActiveRuns: number;
-  /** Per run. */
+  /** The limit per run. */
   readonly maxActiveTasks: number;
-  /** Over all runs. Left out when there is no such limit. */
+  /** The limit over all runs; omitted if there is none. */
   readonly maxActiveTasksPerDag?: number;
   readonly runTimeoutMs: number | null;
-  /** JSON Schema of `params`, when the validator can tell it; null otherwise. */
+  /** The JSON Schema of `params`; null if the validator cannot provide one. */
   readonly paramsSchema: Json | null;
   readonly hasParams: boolean;
   /** Whether there are functions to call. */
   readonly callbacks: { readonly success: boolean; readonly failure: boolean };
-  /** Left out when there is none. */
+  /** Omitted if there are none. */
   readonly notices?: NoticesManifest;
   readonly tasks: readonly TaskManifest[];
   readonly groups: readonly GroupManifest[];
-  /** Parents before what is inside them. Left out when there is none. */
+  /** Outer maps before inner maps; omitted if there are none. */
   readonly maps?: readonly MapManifest[];
-  /** Closes the run. */
+  /** The condition that closes the run. */
   readonly stop?: SignalCondition | null;
-  /** When a run with streaming tasks or rules is closed by itself: "batchDone", or never ("stopped"), when left out. */
+  /** When a run with streaming tasks or rules is closed automatically; omitted: "stopped", i.e. never. */
   readonly endWhen?: "stopped" | "batchDone";
-  /** Left out when there is none. */
+  /** Omitted if there are none. */
   readonly deadlines?: readonly DeadlineManifest[];
-  /** Scheduled runs are due up to that much later, each by a time of its own. Left out when there is none. */
+  /** The maximum random delay of scheduled runs; omitted if there is none. */
   readonly jitterMs?: number;
-  /** After so many failed scheduled runs in a row the DAG is paused. Left out when it never is. */
+  /** The number of failed scheduled runs in a row after which the DAG is paused; omitted if it never is. */
   readonly pauseAfterFailures?: number;
-  /** How a failed run is tried again. Left out when it never is. */
+  /** How a failed run is retried; omitted if it never is. */
   readonly runRetry?: RunRetryManifest;
-  /** Versions of the packages that the DAG's bundle requires at run time, by name. Added by the bundler; left out when there is none. */
+  /**
+   * The versions of the packages that the bundle requires at run time, by name; added by the bundler, omitted if there
+   * are none.
+   */
   readonly packages?: Readonly<Record<string, string>>;
 }
 
-/** "failure": what failed and all that comes after it runs again; "start": everything. */
+/** How a failed run is retried: "failure" repeats failed tasks and all downstream of them, "start" everything. */
 export interface RunRetryManifest {
   readonly retries: number;
   readonly delayMs: number;
   readonly from: "failure" | "start";
 }
 
-/** By when a run or a task has to have succeeded, and what is done when it has not. */
+/** The time by which a run or a task must have succeeded, and the actions if it has not. */
 export interface DeadlineManifest {
   readonly after: DeadlineStart;
   readonly withinMs: number;
   readonly actions: readonly DeadlineAction[];
 }
 
-/** The run's moment that a deadline counts from; the average is added to its start. */
+/** The moment of the run from which a deadline counts; an average is added to its start. */
 export type DeadlineStart =
   | "queued"
   | "logicalDate"
   | "start"
   | { readonly averageOf: number; readonly atLeast: number };
 
-/** A function is in the bundle, at the same place of the same deadline. */
+/** An action of a missed deadline; a function is in the bundle, at the same position of the same deadline. */
 export type DeadlineAction = { readonly kind: "function" } | NoticeAction;
 
-/** What is sent when something has happened. */
+/** A message that is sent after an event. */
 export type NoticeAction =
   /** An http address, or the id of a connection. */
   | { readonly kind: "webhook"; readonly to: string }
@@ -220,30 +240,31 @@ export type NoticeAction =
   /** Without a value: what happened. */
   | { readonly kind: "signal"; readonly namespace: string; readonly key: string; readonly value?: Json };
 
-/** By event. Left out where there are none. */
+/** Notices by event; events without notices are omitted. */
 export interface NoticesManifest {
   readonly success?: readonly NoticeAction[];
   readonly failure?: readonly NoticeAction[];
   readonly retry?: readonly NoticeAction[];
 }
 
-/** A task group: an id prefix and a box in the graph. */
+/** A group of tasks: a prefix of ids and a box in the graph. */
 export interface GroupManifest {
   readonly groupId: string;
   readonly parent: string | null;
   readonly docs: string | null;
-  /** The whole group runs again when it has failed. Left out when it never does. */
+  /** How the whole group is retried; omitted if it never is. */
   readonly retry?: GroupRetryManifest;
-  /** Left out when it has none. */
+  /** Omitted if there are none. */
   readonly callbacks?: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
-  /** Left out when there is none. */
+  /** Omitted if there are none. */
   readonly notices?: NoticesManifest;
 }
 
+/** How a failed group is retried. */
 export interface GroupRetryManifest {
   readonly retries: number;
   readonly delayMs: number;
-  /** The innermost map that the group is, or is in: each of its items is tried again by itself. Left out without one. */
+  /** The innermost map that the group is, or is in: each of its items is retried separately; omitted without a map. */
   readonly map?: string;
 }
 
@@ -254,18 +275,18 @@ export interface MapManifest {
   /** The map around this one. */
   readonly parent: string | null;
   readonly over: MapSource;
-  /** How many items of a mapped group or DAG are under way at once; any other mapped task has `maxActivePerRun`. */
+  /** The maximum number of unfinished items of a mapped group or DAG; other mapped tasks use `maxActivePerRun`. */
   readonly limit: number | null;
-  /** What its items are called. Left out when they have only their index. */
+  /** The label of the items; omitted if they only have an index. */
   readonly label?: MapLabel;
 }
 
-/** Words, and what is put between them: the field of the item that lies at the end of a path. */
+/** The label of a map's items: words, and paths of fields between them. */
 export type MapLabel = readonly (string | readonly string[])[];
 
-/** Where the items come from. */
+/** The source of a map's items. */
 export type MapSource =
-  /** The output of a task, which is a list; of a mapped one, the list of its outputs. */
+  /** The output of a task, which is a list; for a mapped task, the list of its outputs. */
   | { readonly kind: "output"; readonly taskId: string }
   /** The item of a map around this one, which is a list itself. */
   | { readonly kind: "item"; readonly mapId: string }
@@ -273,24 +294,24 @@ export type MapSource =
   /** Items are lists, one member per source: of the same place in each; or each with each, the last one fastest. */
   | { readonly kind: "zip" | "cross"; readonly of: readonly MapSource[] };
 
-/** Where the value of an input comes from: a task's output, or the item that this instance runs for. */
+/** The source of an input: the output of a task, or the item of this instance. */
 export type InputSource = { readonly taskId: string } | { readonly item: string };
 
-/** One task of a DAG, all defaults filled in. */
+/** One task of a DAG, with all defaults filled in. */
 export interface TaskManifest {
   readonly taskId: string;
-  /** What the author used: "task", "branch", "shortCircuit", "latestOnly", "dag", or the operator's class name. */
+  /** "task", "branch", "shortCircuit", "latestOnly", "dag", or the class name of the operator. */
   readonly operator: string;
-  /** Its operator is a `Sensor`. */
+  /** Present if its operator is a `Sensor`. */
   readonly isSensor?: true;
-  /** Direct upstream task ids, data and order edges alike, without duplicates. */
+  /** Direct upstream task ids from `inputs` and `after`, without duplicates. */
   readonly upstream: readonly string[];
-  /** Data edges: input name to what it takes. Of a task that is mapped, and this one not: the list of its outputs. */
+  /** Input names and their sources; outside of its map, a mapped task is the list of its outputs. */
   readonly inputs: Readonly<Record<string, InputSource>>;
   readonly rule: TriggerRule;
   readonly retries: number;
   readonly retryDelayMs: number;
-  /** 1 = constant delay; 2 doubles it each try. */
+  /** The factor of the delay: 1 keeps it constant, 2 doubles it at each try. */
   readonly retryBackoff: number;
   readonly maxRetryDelayMs: number | null;
   readonly timeoutMs: number | null;
@@ -302,50 +323,50 @@ export interface TaskManifest {
   readonly queue: string;
   readonly executor: string | null;
   readonly isolation: "warm" | "fresh";
-  /** It may return while work that it started is still open. Left out: it may not. */
+  /** Present if the task may return while work that it started is still open. */
   readonly openWork?: "allow";
   readonly dependsOnPast: boolean;
   readonly waitForDownstream: boolean;
-  /** Running instances of this task across all runs of the DAG, and within one run. */
+  /** The maximum number of running instances over all runs of the DAG, and per run. */
   readonly maxActivePerDag: number | null;
   readonly maxActivePerRun: number | null;
   readonly group: string | null;
   /**
-   * A setup makes what others need, its teardown clears that away, however they ended; the tasks between the two are
-   * its scope. A failing teardown does not fail the run.
+   * A setup creates a resource, its teardown removes it after the tasks between them have ended in any state. A failing
+   * teardown does not fail the run.
    */
   readonly role: "work" | "setup" | "teardown";
-  /** Of a teardown: its setup, and whether its failure fails the run. */
+  /** For a teardown: its setup, and whether its failure fails the run. */
   readonly teardown?: { readonly of: string; readonly failsRun: boolean };
   readonly callbacks: { readonly success: boolean; readonly failure: boolean; readonly retry: boolean };
-  /** Left out when there is none. */
+  /** Omitted if there are none. */
   readonly notices?: NoticesManifest;
   readonly docs: string | null;
-  /** The innermost map it is in. Left out when it is in none. */
+  /** The innermost map around the task; omitted if there is none. */
   readonly map?: string;
-  /** Left out when there is none. */
+  /** Omitted if there are none. */
   readonly deadlines?: readonly DeadlineManifest[];
-  /** Left out in manifests older than deferral. */
+  /** Missing in manifests older than deferral. */
   readonly startTrigger?: StartTrigger | null;
-  /** In the order in which they act. Left out, as all below, when there is nothing to say. */
+  /** In the order in which they apply; this and all fields below are omitted if unused. */
   readonly rules?: readonly SignalRule[];
   /**
-   * "streaming": it does not end by itself. Unless its author says otherwise, its `retries` are a thousand
-   * millions, which no task reaches, with a delay of 1 s that doubles up to a minute.
+   * "streaming": the task does not end by itself. By default its `retries` are 10^9, which no task reaches, with a
+   * delay of 1 s that doubles up to a minute.
    */
   readonly lifetime?: "batch" | "streaming";
-  /** How long it may take to end when it is stopped: 10 s when left out. */
+  /** The grace period after a stop request (default 10 s). */
   readonly graceMs?: number;
-  /** Started at these times while the run is running. */
+  /** The times at which it is started while the run is active. */
   readonly every?: Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
-  /** What its `onSignal` wants to be asked about. */
+  /** The signals that its `onSignal` receives. */
   readonly reacts?: readonly { readonly namespace: string; readonly key: string }[];
-  /** How long its `onSignal` may take: 30 s when left out. */
+  /** The timeout of its `onSignal` (default 30 s). */
   readonly onSignalTimeoutMs?: number;
-  /** What its success changes. */
+  /** The assets that its success changes. */
   readonly produces?: readonly AssetManifest[];
-  /** What it reads: for people to see, nothing waits for it. */
+  /** The assets that it reads, for documentation. */
   readonly consumes?: readonly AssetManifest[];
-  /** The DAG of which each try makes a run, and waits for it. */
+  /** The DAG of which each try creates a run to wait for. */
   readonly dag?: string;
 }

@@ -1,4 +1,4 @@
-/** What a supervisor's child would pass to a DAG's program, with everything that a test does not care about. */
+/** The calls that a supervisor's child process makes to a DAG's program, with defaults for a test. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Dag } from "../src/author/dag.ts";
 import type { Json, TriggerCall } from "../src/manifest.ts";
@@ -23,7 +23,7 @@ export interface LogLine {
   readonly fields: Readonly<Record<string, Json>> | undefined;
 }
 
-/** A host that keeps its log and answers from plain records. */
+/** A host that records its log and reads from plain records. */
 export class RecordingHost implements TaskHost {
   readonly lines: LogLine[] = [];
   readonly controller = new AbortController();
@@ -88,7 +88,7 @@ export class RecordingHost implements TaskHost {
   }
 }
 
-/** Runs one attempt of a task, as the engine would. */
+/** Runs one attempt of a task like the engine. */
 export function attempt(dag: Dag, taskId: string, overrides: Partial<TaskCall> = {}): Promise<TaskOutcome> {
   return dag[PROGRAM].run(taskCall(dag, taskId, overrides));
 }

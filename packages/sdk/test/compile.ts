@@ -1,4 +1,4 @@
-/** Runs the real compiler on snippets, to see what an author would see. */
+/** Runs the real compiler on snippets to check what an author sees. */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -66,7 +66,7 @@ function config() {
 
 function run(args: readonly string[]): Promise<string> {
   return new Promise((resolve) => {
-    // Exit code 2 is what a refused snippet gives: the text decides.
+    // A rejected snippet exits with code 2: the text decides.
     execFile(
       process.execPath,
       [join(root, "node_modules/typescript/bin/tsc"), ...args],

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import { type Compiled, compile } from "./compile.ts";
 
-/** What the compiler must refuse, and the words in which the author reads why. */
+/** Code that the compiler must reject, and the message that the author reads. */
 const refusals: Record<string, { code: string; says: RegExp }> = {
   dateOutput: {
     code: 'd.task("x", () => new Date());',
@@ -305,7 +305,7 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
   },
 };
 
-/** An operator X with that body of its execute and those other methods, put into the DAG. */
+/** An operator X with that body of its execute and these other methods, added to the DAG. */
 function operator(execute: string, methods: string): string {
   return `class X extends Operator<void, number> { async execute() { ${execute} } ${methods} } d.add("x", new X());`;
 }
@@ -344,10 +344,10 @@ beforeAll(async () => {
   });
 });
 
-test("the frame around the snippets is not itself refused", () => {
+test("accepts the frame around the snippets", () => {
   expect(compiled.errors.get("accepted")).toBeUndefined();
 });
 
-test.each(Object.keys(refusals))("the compiler refuses %s in readable words", (name) => {
+test.each(Object.keys(refusals))("rejects %s with a readable message", (name) => {
   expect(compiled.errors.get(name)).toMatch(refusals[name]!.says);
 });

@@ -1,4 +1,4 @@
-/** What a trigger runner would do with a trigger: start it from stored arguments, and take its events. */
+/** The calls that a trigger runner makes: start a trigger from stored arguments and read its events. */
 import type { Json } from "../src/manifest.ts";
 import {
   type ConnectionFacts,
@@ -9,7 +9,7 @@ import {
   type TriggerProgram,
 } from "../src/runtime/program.ts";
 
-/** A host that keeps its log, and really limits what is to be limited. */
+/** A host that records its log and enforces limits. */
 export class RecordingTriggerHost implements TriggerHost {
   readonly controller = new AbortController();
   readonly abort = this.controller.signal;

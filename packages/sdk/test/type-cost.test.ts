@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { compile } from "./compile.ts";
 
-/** A chain with two inputs per task and nested outputs, as a large real DAG might have. */
+/** A chain with two inputs per task and nested outputs, like a large real DAG. */
 function chain(tasks: number): string {
   const lines = Array.from(
     { length: tasks },
@@ -19,7 +19,7 @@ ${lines.join("\n")}
 });`;
 }
 
-test("type-checking costs a bounded number of instantiations per task, the same for the 200th as for the first", async () => {
+test("type-checks each task with a bounded number of instantiations, the same for the 200th as for the first", async () => {
   const cost = async (tasks: number) => {
     const { errors, instantiations } = await compile({ chain: chain(tasks) });
     expect(Object.fromEntries(errors)).toEqual({});
@@ -52,13 +52,13 @@ ${classes.map((_, i) => `  d.add("op${i}", new Op${i}({ path: "/a" }));`).join("
 });`;
 }
 
-test("checking a deferral costs a bounded number of instantiations", async () => {
+test("type-checks a deferral with a bounded number of instantiations", async () => {
   const cost = async (count: number) => {
     const { errors, instantiations } = await compile({ operators: operators(count) });
     expect(Object.fromEntries(errors)).toEqual({});
     return instantiations;
   };
-  // The first one pays for what all share.
+  // The first operator includes the shared cost.
   const [one, more] = [await cost(1), await cost(51)];
   expect((more - one) / 50).toBeLessThan(1_000);
 });

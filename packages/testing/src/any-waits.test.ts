@@ -1,4 +1,4 @@
-/** Waits for the first of several triggers, in a test. */
+/** Waits for the first of several triggers. */
 import {
   all,
   any,
@@ -48,10 +48,10 @@ class Eventually extends Trigger<void, string> {
   }
 }
 
-/** What a function gets that waits for `what`, and when it ended, in hours since the run began. */
+/** The result of a function that waits for `what`, and when it ended, in hours since the run began. */
 async function waited<Event>(what: Waitable<Event>, options: RunOptions) {
   const defined = dag("waiting", (d) => {
-    // The compiler cannot know that every event of these tests is JSON.
+    // The compiler cannot check that every event of these tests is JSON.
     d.task("t", async (_, ctx) => (await ctx.until("x", what as Waitable<string>)) ?? null);
   });
   const run = await runDag(defined, options);
@@ -59,7 +59,7 @@ async function waited<Event>(what: Waitable<Event>, options: RunOptions) {
 }
 
 describe("any()", () => {
-  test("fires with the trigger that is first on the clock of the run, and names it", async () => {
+  test("fires with the first trigger on the clock of the run, and names it", async () => {
     const triggers = { "tradewind.file": after("3h", FILE), "tradewind.webhook": after("1h", CALL) };
     expect(await waited(any({ file, hook }), { triggers })).toMatchObject({
       output: { name: "hook", event: CALL },
@@ -77,13 +77,13 @@ describe("any()", () => {
     });
   });
 
-  test("takes a trigger that the test says nothing about for one that does not fire", async () => {
+  test("treats a trigger without an entry as one that does not fire", async () => {
     const run = await waited(any({ file, hook }), { triggers: { "tradewind.webhook": CALL } });
     expect(run.output).toMatchObject({ name: "hook" });
     await expect(waited(any({ file, hook }), {})).rejects.toMatchObject({ code: "TW_TEST_NO_EVENT" });
   });
 
-  test("fails with a trigger that fails first, and says which", async () => {
+  test("fails with the first trigger that fails, and names it", async () => {
     const triggers = { "tradewind.http": new Error("no such host") };
     const http = new HttpTrigger({ url: "https://a.example" });
     const { run } = await waited(any({ http, late: hours("1h") }), { triggers });
@@ -93,14 +93,14 @@ describe("any()", () => {
     });
   });
 
-  test("ends with a signal that is sent while it waits, before a later moment", async () => {
+  test("ends with a signal that is sent before a later moment", async () => {
     const signals = [{ key: "sent", value: 7, after: "2h" as const }];
     const { output, hours: ended } = await waited(any({ sent, late: hours("5h") }), { signals });
     expect(output).toMatchObject({ name: "sent", event: { value: 7 } });
     expect(ended).toBe(2);
   });
 
-  test("inside a joint wait, and a joint wait inside it", async () => {
+  test("works inside a joint wait, and with a joint wait inside it", async () => {
     const signals = [{ key: "sent", value: 7, after: "2h" as const }];
     const triggers = { "tradewind.webhook": after("3h", CALL) };
     const first = any({ sent, never: signal("never") });
@@ -115,7 +115,7 @@ describe("any()", () => {
     });
   });
 
-  test("in an operator and as a node of the graph", async () => {
+  test("works in an operator and with d.trigger", async () => {
     class Deferring extends Operator<void, string> {
       override async execute() {
         return this.defer({ trigger: any({ file, hook }), method: "go" });
@@ -133,23 +133,23 @@ describe("any()", () => {
   });
 });
 
-describe.each(["virtual", "real"] as const)("a trigger that is run, on a %s clock", (clock) => {
+describe.each(["virtual", "real"] as const)("a running trigger on a %s clock", (clock) => {
   const triggers = { "test.eventually": Eventually };
 
-  test("is first when it fires before a moment", async () => {
+  test("comes first if it fires before a moment", async () => {
     Eventually.event = Promise.resolve("soon");
     const what = any({ job: new Eventually(), late: hours("1h") });
     expect((await waited(what, { clock, triggers })).output).toEqual({ name: "job", event: "soon" });
   });
 
-  test("is aborted as cancelled and cleaned up when a moment comes first", async () => {
+  test("is aborted as cancelled and cleaned up if a moment comes first", async () => {
     Eventually.event = new Promise(() => {});
     const what = any({ job: new Eventually(), late: new TimeDeltaTrigger({ delta: "100ms" }) });
     expect((await waited(what, { clock, triggers })).output).toMatchObject({ name: "late" });
     expect(aborts).toEqual(["cancelled", "cleaned up"]);
   });
 
-  test("is aborted when a signal comes first", async () => {
+  test("is aborted if a signal comes first", async () => {
     Eventually.event = new Promise(() => {});
     const defined = dag("signalled", (d) => {
       d.task("waits", async (_, ctx) => (await ctx.until("x", any({ job: new Eventually(), sent }))).name);
@@ -161,7 +161,7 @@ describe.each(["virtual", "real"] as const)("a trigger that is run, on a %s cloc
   });
 });
 
-test("a joint wait notices a signal that is sent while it waits", async () => {
+test("ends a joint wait with a signal that is sent while it waits", async () => {
   const signals = [{ key: "sent", value: 7, after: "2h" as const }];
   const { output, hours: ended } = await waited(all({ sent, soon: hours("1h") }), { signals });
   expect(output).toMatchObject({ sent: { value: 7 } });

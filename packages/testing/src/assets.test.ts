@@ -5,7 +5,7 @@ import { runDag } from "./run-dag.ts";
 const orders = asset<{ rows: number }>("s3://orders");
 const copies = asset("s3://copies");
 
-test("what tasks say of their assets is among the signals of the run, with their success", async () => {
+test("records asset events among the signals of the run when the task succeeds", async () => {
   const defined = dag("produce", (d) => {
     d.task("export", { produces: [orders, copies] }, (_, ctx) =>
       ctx.produce(orders, { rows: 2 }, { partition: "mon" }),
@@ -20,7 +20,7 @@ test("what tasks say of their assets is among the signals of the run, with their
   ]);
 });
 
-test("a DAG that runs on assets is given its events in the conf", async () => {
+test("passes asset events to a DAG in the conf", async () => {
   const defined = dag("report", { schedule: on(orders) }, (d) => {
     d.task(
       "sum",

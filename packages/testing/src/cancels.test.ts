@@ -1,4 +1,4 @@
-/** `onCancel` in a test: as the engine runs it. */
+/** `onCancel` runs as in the engine. */
 import {
   type CancelContext,
   dag,
@@ -42,7 +42,7 @@ class Job extends Operator<{ job: string }, number> {
 
 const onCancel = (ctx: CancelContext) => void calls.push(`task ${ctx.wait} ${ctx.cause}`);
 
-test("a wait that is out of time runs the hooks of trigger, operator and task, in this order", async () => {
+test("runs the hooks of trigger, operator and task in this order after a timeout", async () => {
   const late = dag("late", (d) => {
     d.add("a", new Job({ job: "j" }), { onCancel });
   });
@@ -51,7 +51,7 @@ test("a wait that is out of time runs the hooks of trigger, operator and task, i
   expect(calls).toEqual(["trigger j timeout", "operator j 7 timeout a", "task null timeout"]);
 });
 
-test("an event, and a function that goes on after a timeout, run none", async () => {
+test("runs no hook after an event, or if a function handles the timeout", async () => {
   const fine = dag("fine", (d) => {
     d.add("a", new Job({ job: "j" }), { onCancel });
     d.task("b", { onCancel }, async (_, ctx) => {
@@ -63,7 +63,7 @@ test("an event, and a function that goes on after a timeout, run none", async ()
   expect(calls).toEqual([]);
 });
 
-test("a run that times out, and a restart, cancel the waits", async () => {
+test("cancels waits on a run timeout and on a restart", async () => {
   const timed = dag("timed", { runTimeout: "2h" }, (d) => {
     d.task("b", { onCancel }, (_, ctx) => ctx.until("b", new TimeDeltaTrigger({ delta: "1d" })));
   });
@@ -79,7 +79,7 @@ test("a run that times out, and a restart, cancel the waits", async () => {
   expect(calls).toEqual(["task b cancelled", "task c cancelled"]);
 });
 
-test("an onCancel that fails is told in the log and keeps no other from running", async () => {
+test("logs an onCancel that fails and runs the others", async () => {
   const late = dag("late", (d) => {
     d.add("a", new Job({ job: "j" }), {
       onCancel: () => {

@@ -37,7 +37,7 @@ describe("rules", () => {
     d.task("plain", () => "plain");
   });
 
-  test("start a task once for every signal, with what is downstream of it", async () => {
+  test("start a task once for every signal, with its downstream tasks", async () => {
     const run = await runDag(counted, {
       signals: [...given("a", "a", "b", "a"), { key: "over", after: "1m" }],
     });
@@ -53,7 +53,7 @@ describe("rules", () => {
     expect(run.task("plain").tries).toBe(1);
   });
 
-  test("tell a task what started it, in every try for it", async () => {
+  test("pass the starting signals to every try of a task", async () => {
     const seen: string[] = [];
     const c = signal<number>("c");
     const told = dag("told", { stop: over }, (d) => {
@@ -88,7 +88,7 @@ describe("rules", () => {
     ]);
   });
 
-  test("hear a signal at its moment, and tell what they asked for", async () => {
+  test("receive a signal at its time and record their actions", async () => {
     const signals = [1, 2, 3].map((hours) => ({ key: "a", after: `${hours}h` as const }));
     const run = await runDag(counted, { signals: [...signals, { key: "over", after: "4h" }] });
     expect(run.task("train").history.map(({ startedMs }) => startedMs / HOUR)).toEqual([1, 2, 3]);
@@ -105,7 +105,7 @@ describe("rules", () => {
     expect(run.actions.at(-1)?.atMs).toBe(4 * HOUR);
   });
 
-  test("when nothing is left to happen the run is closed, and what never started is skipped", async () => {
+  test("close an idle run and skip tasks that never started", async () => {
     const run = await runDag(counted);
     expect(run).toMatchObject({ state: "success", closedBy: "idle" });
     expect(run.states).toEqual({
@@ -123,7 +123,7 @@ describe("rules", () => {
     expect(run.timeline.at(-1)?.atMs).toBe(0);
   });
 
-  test("hear what tasks of the run send, and look at conf and value as anywhere", async () => {
+  test("receive signals of the run's tasks and match conf and value", async () => {
     const chained = dag("chained", (d) => {
       d.task("source", async (_, ctx) => {
         for (const value of [1, 2, 3]) await ctx.send(a, value);
@@ -141,7 +141,7 @@ describe("rules", () => {
     expect(run.signals.map(({ key }) => key)).toEqual(["a", "a", "a", "b", "over"]);
   });
 
-  test("a run out of time fails although it could still be started", async () => {
+  test("fail a run that times out while tasks could still start", async () => {
     const timed = dag("timed", { runTimeout: "30m" }, (d) => {
       d.task("never", { on: [start(a)] }, () => 1);
     });
@@ -149,7 +149,7 @@ describe("rules", () => {
     expect(await runDag(timed, { until: "10m" })).toMatchObject({ state: "success", closedBy: "until" });
   });
 
-  test("that start each other forever are refused", async () => {
+  test("are rejected if they start each other forever", async () => {
     const loop = dag("loop", (d) => {
       const first = d.task("first", { on: [start(a), start(b)] }, (_, ctx) => ctx.send(a, 1));
       d.task("second", { after: first }, () => 2);
@@ -203,7 +203,7 @@ describe("streaming tasks", () => {
     ]);
   });
 
-  test("are stopped when nothing is left to happen", async () => {
+  test("are stopped when the run is idle", async () => {
     const run = await runDag(serving, { signals: given("go") });
     expect(run.closedBy).toBe("idle");
     expect(run.task("serve")).toMatchObject({
@@ -212,7 +212,7 @@ describe("streaming tasks", () => {
     });
   });
 
-  test("may take their time: a pause that is shorter than `settle` is not the end", async () => {
+  test("may pause for less than `settle`", async () => {
     const slow = dag("slow", (d) => {
       d.task("stream", { lifetime: "streaming" }, async (_, ctx) => {
         for (let value = 1; value <= 3; value++) {
@@ -228,7 +228,7 @@ describe("streaming tasks", () => {
     expect(run.task("each").tries).toBe(3);
   });
 
-  test("are started again when they fail, ever later, and begin with one second again in health", async () => {
+  test("are restarted with a growing delay, which resets after a healthy period", async () => {
     const flaky = dag("flaky", (d) => {
       d.task("stream", { lifetime: "streaming" }, async (_, ctx) => {
         if (ctx.tryNumber <= 3) throw new Error("no");
@@ -243,7 +243,7 @@ describe("streaming tasks", () => {
     expect(run.task("stream").error).toBeUndefined();
   });
 
-  test("end with the batch tasks if the DAG says so", async () => {
+  test("end with the batch tasks if endWhen is batchDone", async () => {
     const batch = dag("batch", { endWhen: "batchDone" }, (d) => {
       const source = d.task("source", { lifetime: "streaming" }, (_, ctx) => aborted(ctx.abort));
       const one = d.task("one", () => 1);
@@ -255,7 +255,7 @@ describe("streaming tasks", () => {
     expect(run.states).toEqual({ source: "success", one: "success", two: "success", next: "skipped" });
   });
 
-  test("leave room for batch tasks, of which one runs at a time", async () => {
+  test("leave room for batch tasks, which run one at a time", async () => {
     const mixed = dag("mixed", (d) => {
       for (const id of ["s1", "s2"]) d.task(id, { lifetime: "streaming" }, (_, ctx) => aborted(ctx.abort));
       d.task("batch", () => 1);
@@ -266,7 +266,7 @@ describe("streaming tasks", () => {
     );
   });
 
-  test("run their callback for success when they are stopped, and none when they are restarted", async () => {
+  test("run onSuccess when they are stopped, and no callback when they are restarted", async () => {
     const calls: string[] = [];
     const told = dag("told", (d) => {
       d.task(
@@ -293,14 +293,14 @@ describe("streaming tasks", () => {
     expect(calls.toSorted()).toEqual(["quits 2", "throws"]);
   });
 
-  test("that go on after they were stopped, and those that never pause, are named", async () => {
+  test("are named if they ignore a stop or never pause", async () => {
     const deaf = dag("deaf", (d) => {
       d.task("stream", { lifetime: "streaming", grace: "10ms" }, () => new Promise<void>(() => {}));
     });
     await expect(runDag(deaf)).rejects.toMatchObject({
       code: "TW_TEST_NOT_STOPPED",
       message: expect.stringContaining(
-        'task "stream" was stopped by the end of the test, and goes on; it must end',
+        'task "stream" was stopped by the end of the test and still runs; it must end',
       ),
     });
     const endless = dag("endless", (d) => {
@@ -311,7 +311,7 @@ describe("streaming tasks", () => {
     await expect(runDag(endless)).rejects.toMatchObject({ code: "TW_TEST_ENDLESS" });
   });
 
-  test("on a real clock they run until the time is over", async () => {
+  test("run until the end of `until` on a real clock", async () => {
     const run = await runDag(serving, { clock: "real", until: 100, signals: given("go") });
     expect(run.closedBy).toBe("until");
     expect(run.task("serve").output).toBe("1: stopped by the end of the test");
@@ -327,7 +327,7 @@ describe("batch tasks", () => {
     });
   });
 
-  test("that are stopped are skipped, unless they succeed; a restart begins again", async () => {
+  test("are skipped when they are stopped without a success, and begin again on a restart", async () => {
     const signals = ["a", "over", "b", "a", "b"].map((key, at) => ({ key, after: `${at + 1}m` as const }));
     const run = await runDag(slow, { signals, settle: "20ms" });
     expect(run.task("slow").history).toMatchObject([
@@ -337,7 +337,7 @@ describe("batch tasks", () => {
     ]);
   });
 
-  test("that work hold the clock, if nothing can stop them", async () => {
+  test("hold the clock while they work, if nothing can stop them", async () => {
     const busy = dag("busy", (d) => {
       d.task("works", { on: [start(a)] }, async () => {
         await new Promise((resolve) => setTimeout(resolve, 60));
@@ -348,7 +348,7 @@ describe("batch tasks", () => {
     expect(run.task("works").history.map(({ endedMs }) => endedMs)).toEqual([0, HOUR]);
   });
 
-  test("that wait are stopped and restarted, too", async () => {
+  test("are stopped and restarted while they wait", async () => {
     const waiting = dag("waiting", (d) => {
       d.task("waits", { on: [start(a), stop(b), restart(over)] }, async (_, ctx) => {
         await ctx.until("night", new TimeDeltaTrigger({ delta: "8h" }));
@@ -367,7 +367,7 @@ describe("batch tasks", () => {
 });
 
 describe("tasks with times of their own", () => {
-  test("run at each, until the end of the time", async () => {
+  test("run at each time until `until`", async () => {
     const ticking = dag("ticking", { stop: over }, (d) => {
       d.task("tick", { every: "10m" }, () => "tick");
     });
@@ -385,7 +385,7 @@ describe("tasks with times of their own", () => {
     );
   });
 
-  test("go by the clock on the wall", async () => {
+  test("follow daylight saving time", async () => {
     const daily = dag("daily", (d) => {
       d.task("report", { every: cron("0 6 * * *", "Europe/Berlin") }, () => 1);
       d.task("serve", { lifetime: "streaming" }, (_, ctx) => aborted(ctx.abort));
@@ -396,7 +396,7 @@ describe("tasks with times of their own", () => {
     expect(run.task("serve").tries).toBe(1);
   });
 
-  test("too many of them are refused, with the remedy", async () => {
+  test("are rejected with the remedy if there are too many", async () => {
     const busy = dag("busy", (d) => void d.task("tick", { every: "1s" }, () => 1));
     await expect(runDag(busy)).rejects.toMatchObject({
       code: "TW_TEST_ENDLESS",
@@ -428,7 +428,7 @@ describe("onSignal", () => {
     d.task("sends", { on: [start(a)] }, (_, ctx) => ctx.send(score, 7));
   });
 
-  test("is asked in order, and its answer carried out", async () => {
+  test("receives signals in order, and its actions are applied", async () => {
     const scores = [3, 9, 4, 8].map((value) => ({ key: "score", value }));
     const run = await runDag(reacting, { signals: [...scores, { key: "a" }] });
     expect(run.task("judge").tries).toBe(3);
@@ -436,7 +436,7 @@ describe("onSignal", () => {
     expect(run.closedBy).toBe("idle");
   });
 
-  test("that fails is asked again, then the signal is a dead letter, and the next ones come", async () => {
+  test("is retried if it fails, then the signal is a dead letter and the next one follows", async () => {
     const signals = [-1, 6].map((value) => ({ key: "score", value }));
     const run = await runDag(reacting, { signals });
     expect(run.deadLetters).toEqual([{ taskId: "judge", key: "score", version: 1, error: "negative" }]);
@@ -445,7 +445,7 @@ describe("onSignal", () => {
   });
 });
 
-describe("orders by hand", () => {
+describe("manual commands", () => {
   const ordinary = dag("ordinary", (d) => {
     const first = d.task("first", () => 1);
     d.task("second", { after: [first] }, () => 2);
@@ -482,7 +482,7 @@ describe("orders by hand", () => {
     expect(run).toMatchObject({ closedBy: "hand", states: { t: "skipped" } });
   });
 
-  test("that cannot be meant are refused", async () => {
+  test("are rejected if they are invalid", async () => {
     for (const order of [
       { task: "nobody", action: "stop" },
       { action: "start" },
@@ -495,7 +495,7 @@ describe("orders by hand", () => {
   });
 });
 
-test("every step is reported, with what caused it", async () => {
+test("reports every step with its cause", async () => {
   const events: RunProgress[] = [];
   const told = dag("told", { stop: over }, (d) => {
     d.task("train", { on: [start(a)] }, (_, ctx) => void ctx.send(b, 2, { onSuccess: true }));

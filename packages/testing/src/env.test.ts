@@ -43,7 +43,7 @@ const shop = dag(
 );
 const options = { variables: { api_key: "k" }, connections: { db: { host: "h" } } };
 
-it("gives each of several tasks at once its own environment, and leaves that of the test alone", async () => {
+it("gives each concurrent task its own environment without changing that of the test", async () => {
   const names = Object.keys(process.env);
   const run = await runDag(shop, options);
   expect(run.outputs).toEqual({
@@ -58,7 +58,7 @@ it("gives each of several tasks at once its own environment, and leaves that of 
   expect("SHOP_LEFT" in process.env).toBe(false);
 });
 
-it("works in a test that replaces process.env, before and after", async () => {
+it("works if a test replaces process.env, before and after", async () => {
   for (const colour of ["blue", "red"]) {
     process.env = { ...process.env, SHOP_COLOUR: colour };
     const seen = dag("seen", { env: { SHOP_MODE: "batch" } }, (d) => {
@@ -68,7 +68,7 @@ it("works in a test that replaces process.env, before and after", async () => {
   }
 });
 
-it("fails a task whose reference has no value, without a retry", async () => {
+it("fails a task without a retry if a reference has no value", async () => {
   const lacking = dag("lacking", { env: { KEY: variable("nowhere") } }, (d) => {
     d.task("t", { retries: 3 }, () => 1);
   });

@@ -1,4 +1,7 @@
-/** A test that cannot be carried out as written; the message says what to change. */
+/**
+ * The error of a test that cannot run as written; the message contains the remedy.
+ * @example await runDag(sales, { until: "soon" as never }).catch((error: DagTestError) => error.code); // "TW_TEST_BAD_OPTION"
+ */
 export class DagTestError extends Error {
   override readonly name = "DagTestError";
   readonly code:
@@ -10,7 +13,7 @@ export class DagTestError extends Error {
     | "TW_TEST_NO_EVENT"
     | "TW_TEST_STUCK"
     | "TW_TEST_TASK_UNKNOWN";
-  /** The message without its remedy, for whoever knows another one. */
+  /** The message without its remedy, for callers with a remedy of their own. */
   readonly problem: string;
 
   constructor(code: DagTestError["code"], problem: string, remedy?: string) {

@@ -1,4 +1,4 @@
-/** Run a DAG in a test: in-process, on a virtual clock, by the engine's own rules. */
+/** Runs a DAG in a test: in-process, on a virtual clock, with the engine's own rules. */
 export { DagTestError } from "./errors.ts";
 export type { When } from "./moment.ts";
 export type { GivenOrder, GivenSignal, LogLine, RunOptions, RunProgress } from "./options.ts";

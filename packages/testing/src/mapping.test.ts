@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { runDag } from "./index.ts";
 
 describe("a mapped task", () => {
-  test("runs once per item, and what follows gets the list of results in order", async () => {
+  test("runs once per item and passes the ordered list of results downstream", async () => {
     const run = await runDag(
       dag("squares", (d) => {
         const numbers = d.task("numbers", () => [3, 1, 2]);
@@ -21,7 +21,7 @@ describe("a mapped task", () => {
     expect(run.task("square", 1).output).toBe(1);
   });
 
-  test("runs as many instances at once as its limit allows", async () => {
+  test("runs at most `limit` instances at once", async () => {
     let running = 0;
     let most = 0;
     const run = await runDag(
@@ -36,7 +36,7 @@ describe("a mapped task", () => {
     expect([run.state, most]).toEqual(["success", 2]);
   });
 
-  test("takes other inputs, lists, and lists joined", async () => {
+  test("accepts other inputs, lists and joined lists", async () => {
     const run = await runDag(
       dag("joined", (d) => {
         const names = d.task("names", () => ["a", "b"]);
@@ -53,7 +53,7 @@ describe("a mapped task", () => {
     });
   });
 
-  test("over nothing is skipped; over what is no list, or lists that do not fit, it cannot run", async () => {
+  test("is skipped over an empty list, and fails over a value that is not a list or lists of different lengths", async () => {
     const run = await runDag(
       dag("nothing", (d) => {
         const none = d.task("none", (): number[] => []);
@@ -69,12 +69,12 @@ describe("a mapped task", () => {
       uneven: "upstream_failed",
     });
     expect(run.task("broken").reason).toBe(
-      'MAP_UNUSABLE: the output of "wrong" is a number, and a map runs over a list',
+      'MAP_UNUSABLE: the output of "wrong" is a number, but a map needs a list',
     );
     expect(run.task("uneven").reason).toContain("different lengths (2, 1)");
   });
 
-  test("shows how each instance ended to a rule that wants to know", async () => {
+  test("passes the state of each instance to rules other than allSuccess", async () => {
     const run = await runDag(
       dag("partly", (d) => {
         const parts = d.map("part", { over: [1, 2, 3] }, (n) => {
@@ -92,7 +92,7 @@ describe("a mapped task", () => {
 });
 
 describe("a mapped group", () => {
-  test("goes through item by item, and gives the lists of what it returned", async () => {
+  test("runs item by item and returns lists of its outputs", async () => {
     const run = await runDag(
       dag("regions", (d) => {
         const names = d.task("names", () => ["north", "south"]);
@@ -119,7 +119,7 @@ describe("a mapped group", () => {
     ]);
   });
 
-  test("a branch in it chooses for its own item alone", async () => {
+  test("lets a branch choose for its own item only", async () => {
     const run = await runDag(
       dag("choices", (d) => {
         d.mapGroup("each", { over: [1, 2] }, (g, n) => {
@@ -137,7 +137,7 @@ describe("a mapped group", () => {
     });
   });
 
-  test("maps may be in maps: lists of lists come out", async () => {
+  test("returns lists of lists from nested maps", async () => {
     const run = await runDag(
       dag("nested", (d) => {
         const groups = d.task("groups", () => [["a", "b"], [], ["c"]]);
@@ -159,7 +159,7 @@ describe("a mapped group", () => {
   });
 });
 
-test("an empty list inside a list skips what gathers, unless its rule takes skipped ones", async () => {
+test("skips a task that collects an empty inner list, unless its rule accepts skipped inputs", async () => {
   const run = await runDag(
     dag("sizes", (d) => {
       const regions = d.task("regions", () => [["a", "bb"], [], ["c"]]);

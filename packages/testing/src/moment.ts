@@ -1,14 +1,17 @@
-/** Moments and lengths of time as a test gives them. */
+/** Moments and durations of test options. */
 import { type Duration, serialise, TimeDeltaTrigger } from "@tradewind/sdk";
 import { DagTestError } from "./errors.ts";
 
-/** When something happens: some time after the run began, or at a moment of its clock; at the beginning when left out. */
+/**
+ * A time in the run: a duration after its start, or a moment of its clock (default: its start).
+ * @example const times: When[] = [{ after: "1h" }, { at: "2027-01-04T08:00:00Z" }];
+ */
 export interface When {
   readonly after?: Duration;
   readonly at?: Date | string;
 }
 
-/** Milliseconds; rejected as the SDK does. */
+/** Milliseconds; rejects what the SDK rejects. */
 export function delayMs(delay: Duration): number {
   const { wake } = serialise(new TimeDeltaTrigger({ delta: delay }));
   return (wake as { readonly afterMs: number }).afterMs;
@@ -39,7 +42,7 @@ export function momentOption(name: string, { after, at }: When, startedAt: numbe
   const start = new Date(startedAt).toISOString();
   throw new DagTestError(
     "TW_TEST_BAD_OPTION",
-    `${name}.at lies before the run, which begins at ${start}`,
-    'say when it begins with "now"',
+    `${name}.at is before the start of the run, ${start}`,
+    'set its start with "now"',
   );
 }

@@ -13,7 +13,7 @@ async function load(): Promise<void> {
   await sleep(400);
 }
 
-test("a task that returns while its work is open fails, as in the engine", async () => {
+test("fails a task that returns while its work is open", async () => {
   const forgetful = dag("forgetful", (d) => {
     d.task("load", () => void load());
     d.task("allowed", { openWork: "allow" }, () => void load());
@@ -28,7 +28,7 @@ test("a task that returns while its work is open fails, as in the engine", async
   expect(run.logs["tells"]).toMatchObject([{ message: expect.stringContaining("still open: timer") }]);
 });
 
-test("a connection that tasks share is the open work of the task that wrote to it last", async () => {
+test("attributes a shared connection to the task that wrote to it last", async () => {
   const { promise: connected, resolve } = Promise.withResolvers<Socket>();
   await using server = createServer((socket) => {
     resolve(socket);

@@ -1,6 +1,6 @@
 /**
- * The options of `runDag` as a test gives them, looked at before anything runs: what is misspelt, or is not what it is
- * taken for, would be passed over in silence, and the test would say something about another run than the one meant.
+ * Checks the options of `runDag` before anything runs: an ignored typo would make the test check another run than the
+ * intended one.
  */
 import { nearest } from "@tradewind/sdk/wording";
 import { DagTestError } from "./errors.ts";
@@ -29,7 +29,7 @@ const ORDER: Names<GivenOrder> = { action: true, after: true, at: true, by: true
 
 const MAX_LENGTH = 250;
 
-/** @throws DagTestError that names the first option that cannot be meant. */
+/** @throws DagTestError that names the first invalid option. */
 export function checkOptions(options: RunOptions): void {
   checkNames(options, OPTIONS, "runDag");
   list(options.signals, "signals").forEach((signal, index) => {
@@ -51,7 +51,7 @@ function checkSignal(signal: unknown, where: string): void {
     if (!isText || /\p{Cc}/u.test(value))
       throw bad(`${where}.${name} has 1 to ${MAX_LENGTH} characters, got ${show(value)}`);
     if (value.includes("*"))
-      throw bad(`${where}.${name} ${show(value)} stands for many signals: "*" can be heard, not sent`);
+      throw bad(`${where}.${name} ${show(value)} stands for many signals: "*" can be listened to, not sent`);
   }
 }
 
@@ -64,8 +64,8 @@ function checkNames(value: unknown, names: Readonly<Record<string, true>>, where
   for (const name of Object.keys(value)) {
     if (known.includes(name)) continue;
     const near = nearest(name, known);
-    const remedy = near === undefined ? `known are: ${known.join(", ")}` : `did you mean "${near}"?`;
-    throw bad(`${where}: there is no option "${name}"`, remedy);
+    const remedy = near === undefined ? `known options: ${known.join(", ")}` : `did you mean "${near}"?`;
+    throw bad(`${where}: unknown option "${name}"`, remedy);
   }
 }
 

@@ -4,46 +4,52 @@ import type { When } from "./moment.ts";
 import type { Action, NoticeResult } from "./result.ts";
 import type { Triggers } from "./trigger/trigger-script.ts";
 
-/** How to run a DAG in a test. */
+/**
+ * Options of {@link runDag}.
+ * @example const options: RunOptions = { conf: { region: "eu" }, now: "2027-01-04T00:00:00Z", variables: { api_url: "http://localhost" } };
+ */
 export interface RunOptions<Conf = unknown> {
-  /** The run's conf; `ctx.params` is what the DAG's schema makes of it. */
+  /** The run's conf, which the DAG's schema validates into `ctx.params`. */
   readonly conf?: Conf;
-  /** The moment the run stands for: now when left out, none when null. */
+  /** The logical date of the run (default now; null for none). */
   readonly logicalDate?: Date | string | null;
-  /** The period whose data the run handles; begins and ends at the logical date when left out. */
+  /** The data interval of the run (default: empty, at the logical date). */
   readonly dataInterval?: { readonly start: Date | string; readonly end: Date | string };
-  /** What the clock of the run shows at the beginning. */
+  /** The time on the run's clock at the start (default now). */
   readonly now?: Date | string;
-  /** "virtual": retries and waits take no time. "real": they take as long as they take ("virtual"). */
+  /** "virtual": retries and waits take no time; "real": they take their time (default "virtual"). */
   readonly clock?: "virtual" | "real";
-  /** What the triggers that tasks wait for do. Those of time need no entry: they fire on the clock of the run. */
+  /** The events of the triggers that tasks wait for; time triggers need no entry. */
   readonly triggers?: Triggers;
-  /** Signals from outside: there when the run begins, or `after` some time, or `at` a moment. What tasks send is heard too. */
+  /** External signals: at the start of the run, `after` a duration, or `at` a moment. */
   readonly signals?: readonly GivenSignal[];
-  /** What people ask for by hand while it runs. */
+  /** Manual commands during the run. */
   readonly orders?: readonly GivenOrder[];
   /**
-   * How long a run that signals or times drive stays open if nothing closes it. "1d", or longer if something is given
-   * for later. It is closed earlier when nothing is left to happen.
+   * The duration after which a run with signal rules or times is closed (default "1d", or longer if something is
+   * scheduled later); an idle run is closed earlier.
    */
   readonly until?: Duration;
   /**
-   * How long, in real time, a task has to be silent to count as one that waits to be stopped, so that the virtual clock
-   * goes on. "50ms" for streaming tasks, "1s" for others that something can stop.
+   * The real time without a call of `ctx` after which a task counts as waiting, so that the virtual clock advances
+   * (default "50ms" for streaming tasks, "1s" for others that can be stopped).
    */
   readonly settle?: Duration;
   readonly variables?: Readonly<Record<string, string>>;
-  /** By id; whatever is left out is empty. */
+  /** Stored connections by id; missing fields are empty. */
   readonly connections?: Readonly<Record<string, Partial<Omit<ConnectionFacts, "id">>>>;
-  /** Batch tasks at once: 1 makes the order fully predictable. The DAG's `maxActiveTasks`, of all tasks, when left out. */
+  /**
+   * The maximum number of concurrent batch tasks; 1 makes the order deterministic (default: the DAG's `maxActiveTasks`,
+   * which counts all tasks).
+   */
   readonly concurrency?: number;
-  /** Called for every step of the run, as it happens. Must not throw. */
+  /** Called for every step of the run as it happens; must not throw. */
   readonly onEvent?: (event: RunProgress) => void;
 }
 
 /**
- * A signal from outside; without a namespace it is in "default", without a value it brings null. It may be one that the
- * engine tells, of another run say; what people do by hand is in `orders`.
+ * An external signal, by default in the namespace "default" with the value null.
+ * @example const signals: GivenSignal[] = [{ key: "order.paid", value: { order: "A-7" }, after: "1h" }];
  */
 export interface GivenSignal extends When {
   readonly namespace?: string;
@@ -51,11 +57,14 @@ export interface GivenSignal extends When {
   readonly value?: unknown;
 }
 
-/** Starts, restarts or stops a task. Without a task it is for the run itself, which can only be stopped: it is closed. */
+/**
+ * A manual command that starts, restarts or stops a task; without a task, "stop" closes the run.
+ * @example const orders: GivenOrder[] = [{ task: "train", action: "restart", after: "2h" }, { action: "stop", after: "1d" }];
+ */
 export interface GivenOrder extends When {
   readonly task?: string;
   readonly action: "start" | "restart" | "stop";
-  /** Who asks for it ("hand"). */
+  /** The user in the log of actions (default "hand"). */
   readonly by?: string;
 }
 
@@ -64,9 +73,12 @@ interface OfTask {
   readonly mapIndex: number;
 }
 
-/** One step of a run. */
+/**
+ * One step of a run, for `onEvent`.
+ * @example await runDag(sales, { onEvent: (event: RunProgress) => console.log(event.type, event.taskId) });
+ */
 export type RunProgress =
-  /** `resumed`: it goes on after a wait, in the same try. */
+  /** `resumed`: the try continues after a wait. */
   | ({ readonly type: "started"; readonly tryNumber: number; readonly resumed: boolean } & OfTask)
   | ({ readonly type: "log" } & OfTask & LogLine)
   /** It waits for a trigger, or was put off. */
@@ -74,12 +86,12 @@ export type RunProgress =
       readonly type: "waiting";
       readonly tryNumber: number;
       readonly state: "deferred" | "up_for_reschedule";
-      /** The id of the trigger; null: it was put off. */
+      /** The id of the trigger; null: the task was rescheduled. */
       readonly trigger: string | null;
       readonly step: string | null;
-      /** When it goes on by itself: an ISO instant; null: not known. */
+      /** When the wait ends by itself: an ISO instant; null: unknown. */
       readonly until: string | null;
-      /** When the wait is out of time; null: never. */
+      /** When the wait times out; null: never. */
       readonly timeoutAt: string | null;
     } & OfTask)
   /** A try has ended; also a task that its rule or a branch ruled out, with a duration of 0. */
@@ -92,7 +104,7 @@ export type RunProgress =
       readonly durationMs: number;
       readonly output: Json | undefined;
       readonly error: ErrorFacts | undefined;
-      /** Why it ended so, where there is more to say. */
+      /** The reason of the state, if there is more to say. */
       readonly reason: string | null;
       /** When the next try is due: an ISO instant; null: there is none. */
       readonly retryAt: string | null;
@@ -104,7 +116,10 @@ export type RunProgress =
   /** A rule, a time or a person asks for something. */
   | ({ readonly type: "action" } & Omit<Action, "atMs">);
 
-/** A line that a task wrote with `ctx.log`. */
+/**
+ * A line that a task wrote with `ctx.log`.
+ * @example const warnings = (lines: readonly LogLine[]) => lines.filter(({ level }) => level === "warn");
+ */
 export interface LogLine {
   readonly level: LogLevel;
   readonly message: string;

@@ -1,4 +1,4 @@
-/** In a process of its own: the hooks of a process cannot be removed, and other tests share this one. */
+/** Runs in a process of its own: module hooks cannot be removed, and other tests share this process. */
 import { execFile } from "node:child_process";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, it, onTestFinished } from "vitest";
 
-it("lets Node import what a bundle imports, beside what Node imports itself", async () => {
+it("lets Node import what a bundle imports, besides Node's own formats", async () => {
   const folder = await mkdtemp(join(tmpdir(), "tradewind-register-"));
   onTestFinished(() => rm(folder, { recursive: true }));
   const files = {

@@ -1,6 +1,7 @@
 /**
- * `node --import @tradewind/testing/register`: lets Node import text, YAML and bytes as a bundle does, for tests that run
- * DAGs with `runDag`. Registered before the tests are loaded: Node loads all imports of a module before any of its code.
+ * `node --import @tradewind/testing/register`: lets Node import text, YAML and bytes like a bundle, for tests that run
+ * DAGs with `runDag`. It must be registered before the tests are loaded: Node loads all imports of a module before it
+ * runs any of its code.
  */
 import { readFileSync } from "node:fs";
 import { registerHooks } from "node:module";
@@ -8,7 +9,7 @@ import { fileURLToPath } from "node:url";
 import { parse } from "yaml";
 
 const MARK = "tradewind-import";
-/** Imported without an attribute, these are text. */
+/** Without an import attribute, these are text. */
 const TEXT = /\.(?:sql|txt|md|html|ya?ml)$/;
 
 registerHooks({
@@ -16,7 +17,7 @@ registerHooks({
     const type = context.importAttributes["type"] ?? (TEXT.test(specifier) ? "text" : undefined);
     if (type !== "text" && type !== "yaml" && type !== "bytes") return next(specifier, context);
     const found = next(specifier, { ...context, importAttributes: {} });
-    // Node checks the attributes that are left against what it loads, and knows none of these.
+    // Node checks the remaining attributes against its own formats, which do not include these.
     const url = new URL(found.url);
     url.searchParams.set(MARK, type);
     return { ...found, url: url.href, format: "module", importAttributes: {}, shortCircuit: true };

@@ -5,45 +5,57 @@ import type { ErrorFacts, SignalToSend, TriggerRunRequest } from "@tradewind/sdk
 import { DagTestError } from "./errors.ts";
 import type { LogLine } from "./options.ts";
 
-/** How one task of the run ended. */
+/**
+ * The end of one task of the run.
+ * @example const load: TaskResult = (await runDag(sales)).task("load");
+ */
 export interface TaskResult {
   readonly taskId: string;
   readonly mapIndex: number;
   readonly state: string;
-  /** How many tries it had; 0 when it never ran. */
+  /** The number of tries; 0 if it never ran. */
   readonly tries: number;
   readonly output: Json | undefined;
-  /** Of the last try, if it failed. */
+  /** The error of the last try, if it failed. */
   readonly error: ErrorFacts | undefined;
-  /** Why it did not run, or why it ended as it did, where there is more to say. */
+  /** The reason of the state, if there is more to say. */
   readonly reason: string | null;
-  /** Its tries, in order: a task that signals or times start may succeed many times. */
+  /** The tries in order; a task with signal rules or times may succeed many times. */
   readonly history: readonly TryResult[];
 }
 
-/** How one try of a task went. */
+/**
+ * One try of a task.
+ * @example const durations = (tries: readonly TryResult[]) => tries.map(({ startedMs, endedMs }) => endedMs - startedMs);
+ */
 export interface TryResult {
   readonly tryNumber: number;
   readonly state: string;
   readonly output: Json | undefined;
   readonly error: ErrorFacts | undefined;
   readonly reason: string | null;
-  /** Milliseconds since the run began. */
+  /** Milliseconds since the start of the run. */
   readonly startedMs: number;
   readonly endedMs: number;
 }
 
-/** Something that a rule, a time, an `onSignal` or a person asked for. */
+/**
+ * An action of a rule, a time, an `onSignal` or a user.
+ * @example const isRestart = (action: Action) => action.action === "restart" && action.taskId === "serve";
+ */
 export interface Action {
   readonly atMs: number;
-  /** null: the run itself, which is closed. */
+  /** Null: the run itself, which is closed. */
   readonly taskId: string | null;
   readonly action: "start" | "restart" | "stop";
-  /** The keys of the signals, or the tasks, that its rule heard; "its time"; who asked by hand. */
+  /** The cause: keys of signals, ids of tasks, "its time", or a user. */
   readonly by: string;
 }
 
-/** A signal that an `onSignal` could not deal with, however often it was asked. */
+/**
+ * A signal that an `onSignal` failed to process too often.
+ * @example const failed = (letters: readonly DeadLetter[]) => letters.map(({ key, error }) => `${key}: ${error}`);
+ */
 export interface DeadLetter {
   readonly taskId: string;
   readonly key: string;
@@ -51,9 +63,12 @@ export interface DeadLetter {
   readonly error: string;
 }
 
-/** One moment of the run. On the virtual clock it is the same in every execution of the same test. */
+/**
+ * A state change on the timeline, which is deterministic on the virtual clock.
+ * @example const times = (timeline: readonly TimelineEntry[]) => timeline.map(({ atMs, taskId, state }) => [atMs, taskId, state]);
+ */
 export interface TimelineEntry {
-  /** Milliseconds since the run began. On the virtual clock only waiting takes time. */
+  /** Milliseconds since the start of the run; on the virtual clock only waits take time. */
   readonly atMs: number;
   readonly taskId: string;
   readonly mapIndex: number;
@@ -61,19 +76,28 @@ export interface TimelineEntry {
   readonly state: string;
 }
 
-/** A signal that a task has sent. */
+/**
+ * A signal that a task has sent.
+ * @example const keys = (signals: readonly SentSignal[]) => signals.map(({ key }) => key);
+ */
 export interface SentSignal extends SignalToSend {
   readonly version: number;
 }
 
-/** A webhook, mail or signal of `onSuccess`, `onFailure` or `onRetry`: what it says, and how it would be sent. */
+/**
+ * A recorded webhook, mail or signal of `onSuccess`, `onFailure` or `onRetry`.
+ * @example const webhooks = (notices: readonly NoticeResult[]) => notices.filter(({ action }) => action.kind === "webhook");
+ */
 export interface NoticeResult extends NoticeReport {
   readonly action: NoticeAction;
-  /** Of a failed group or run: the task that failed first. */
+  /** The task that failed first, for a failed group or run. */
   readonly cause: NoticeCause | null;
 }
 
-/** A run inside another, and the task that waited for it. */
+/**
+ * A run inside another, and the task that waited for it.
+ * @example const states = (runs: readonly SubRun[]) => runs.map(({ taskId, run }) => [taskId, run.state]);
+ */
 export interface SubRun {
   readonly dagId: string;
   readonly taskId: string;
@@ -99,33 +123,44 @@ type RunResultFacts = Pick<
   | "notices"
 >;
 
-/** A finished run. */
+/**
+ * A finished run.
+ *
+ * @example
+ * ```ts
+ * const run: RunResult = await runDag(sales);
+ * expect(run.outputs["count"]).toBe(3);
+ * ```
+ */
 export class RunResult {
   readonly state: "success" | "failed";
-  /** Why a failed run failed: "task_failure", "all_tasks_deadlocked" or "timed_out". */
+  /** The reason of a failed run: "task_failure", "all_tasks_deadlocked" or "timed_out". */
   readonly reason: string | null;
   readonly runId: string;
-  /** How many tries the run took: more than 1 with `runRetries`. */
+  /** The number of tries of the run: more than 1 with `runRetries`. */
   readonly tries: number;
   readonly tasks: readonly TaskResult[];
   readonly timeline: readonly TimelineEntry[];
-  /** What each task wrote with `ctx.log`, by task id. */
+  /** The lines that each task wrote with `ctx.log`, by task id. */
   readonly logs: Readonly<Record<string, readonly LogLine[]>>;
-  /** Runs of other DAGs that tasks wanted to be made. They were only noted. */
+  /** Runs of other DAGs that tasks requested; they were recorded, but not run. */
   readonly triggeredRuns: readonly TriggerRunRequest[];
-  /** Runs of DAGs that are tasks of this one, in the order in which they ended; and of others that were at hand, and waited for. */
+  /** Runs of sub-DAGs and of imported DAGs that tasks waited for, in the order in which they ended. */
   readonly subRuns: readonly SubRun[];
-  /** What tasks have sent, in order; with `onSuccess`, when they had succeeded. */
+  /** The signals that tasks have sent, in order; with `onSuccess`, after the success. */
   readonly signals: readonly SentSignal[];
-  /** What rules, times and people have asked for, in order. */
+  /** The actions of rules, times and users, in order. */
   readonly actions: readonly Action[];
   /**
-   * What closed a run that signals or times drive: the keys of the signals of the DAG's `stop`, "the end of its batch
-   * tasks", who did it by hand; "idle" when nothing was left to happen, "until" when its time was over. Null: nothing.
+   * What closed a run with signal rules or times: keys of signals, "the end of its batch tasks", a user, "idle" or
+   * "until"; null: nothing.
    */
   readonly closedBy: string | null;
   readonly deadLetters: readonly DeadLetter[];
-  /** Webhooks, mails and signals that were due, in order. They were only recorded; signals were heard by the run. */
+  /**
+   * Webhooks, mails and signals that were due, in order; they were recorded, but not sent (the run receives the
+   * signals).
+   */
   readonly notices: readonly NoticeResult[];
 
   constructor(facts: RunResultFacts) {
@@ -145,12 +180,12 @@ export class RunResult {
     this.notices = facts.notices;
   }
 
-  /** End states by task id; of a mapped task by id and index, as in "load[0]". */
+  /** End states by task id; for a mapped task by id and index, as in "load[0]". */
   get states(): Record<string, string> {
     return Object.fromEntries(this.tasks.map((task) => [nameOf(task), task.state]));
   }
 
-  /** Outputs by task id, of the tasks that have one; of a mapped task the list of them. */
+  /** Outputs by task id; for a mapped task the list of them. */
   get outputs(): Record<string, Json> {
     const outputs: Record<string, Json> = {};
     for (const { taskId, mapIndex, output } of [...this.tasks].sort((a, b) => a.mapIndex - b.mapIndex)) {
@@ -160,7 +195,7 @@ export class RunResult {
     return outputs;
   }
 
-  /** `mapIndex`: which instance of a mapped task. */
+  /** `mapIndex`: the instance of a mapped task. */
   task(taskId: string, mapIndex?: number): TaskResult {
     const found = this.tasks.find(
       (task) => task.taskId === taskId && (mapIndex === undefined || task.mapIndex === mapIndex),

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import { type RunProgress, runDag } from "./index.ts";
 
-test("data flows along the edges, and the result tells states and outputs", async () => {
+test("passes outputs along the edges and returns states and outputs", async () => {
   const sales = dag("sales", { params: z.object({ factor: z.number().default(2) }) }, (d) => {
     const rows = d.task("rows", () => [1, 2, 3]);
     const scaled = d.task("scaled", { inputs: { rows } }, ({ rows }, ctx) =>
@@ -25,7 +25,7 @@ test("data flows along the edges, and the result tells states and outputs", asyn
   );
 });
 
-test("outputs are copies: a task cannot change what another one sees", async () => {
+test("copies outputs, so that a task cannot change the input of another", async () => {
   const shared = dag("shared", (d) => {
     const list = d.task("list", () => [1]);
     const spoiler = d.task("spoiler", { inputs: { list } }, ({ list }) => void list.push(2));
@@ -34,7 +34,7 @@ test("outputs are copies: a task cannot change what another one sees", async () 
   expect((await runDag(shared)).outputs["reader"]).toBe(1);
 });
 
-test("retries wait on the virtual clock, not in real time", async () => {
+test("waits for retries on the virtual clock", async () => {
   const flaky = dag("flaky", (d) => {
     const first = d.task("first", { retries: 3, retryDelay: "2h" }, (_, ctx) => {
       if (ctx.tryNumber < 3) throw new Error(`try ${ctx.tryNumber}`);
@@ -60,7 +60,7 @@ test("retries wait on the virtual clock, not in real time", async () => {
   ]);
 });
 
-test("failures, skips and rules follow the engine", async () => {
+test("applies failures, skips and rules like the engine", async () => {
   const mixed = dag("mixed", (d) => {
     const bad = d.task("bad", { retries: 5 }, () => fail("no use"));
     const skipped = d.task("skipped", () => skip("not today"));
@@ -85,7 +85,7 @@ test("failures, skips and rules follow the engine", async () => {
   expect(run.outputs).toEqual({ cleanup: ["failed", "skipped"] });
 });
 
-test("a branch and a short circuit rule out what they rule out", async () => {
+test("skips the tasks that a branch and a short circuit exclude", async () => {
   const chosen = dag("chosen", (d) => {
     const branch = d.branch("branch", () => "left");
     const left = d.task("left", { after: branch }, () => 1);
@@ -110,7 +110,7 @@ test("a branch and a short circuit rule out what they rule out", async () => {
   });
 });
 
-test("a task that a branch rules out while it stands in line does not run", async () => {
+test("does not run a queued task that a branch excludes", async () => {
   let hasRun = false;
   const line = dag("line", (d) => {
     const branch = d.branch("branch", { priority: 100 }, () => null);
@@ -123,7 +123,7 @@ test("a task that a branch rules out while it stands in line does not run", asyn
   expect(hasRun).toBe(false);
 });
 
-test("the context is what the options say", async () => {
+test("builds the context from the options", async () => {
   const seen: Record<string, unknown> = {};
   const context = dag("context", { schedule: cron("0 0 * * *") }, (d) => {
     const a = d.task("a", () => "out");
@@ -173,7 +173,7 @@ test("the context is what the options say", async () => {
   expect(seen).toMatchObject({ logicalDate: null, dataInterval: null });
 });
 
-test("a conf that the params refuse fails the run", async () => {
+test("fails the run if the params reject the conf", async () => {
   const strict = dag(
     "strict",
     { params: z.object({ n: z.number() }) },
@@ -183,7 +183,7 @@ test("a conf that the params refuse fails the run", async () => {
   expect(run.task("t")).toMatchObject({ state: "failed", tries: 1, error: { code: "TW_PARAMS_INVALID" } });
 });
 
-test("a key of the conf that the params do not know is refused", async () => {
+test("rejects an unknown key of the conf", async () => {
   const params = z.object({ region: z.string().optional() });
   const typed = dag("typed", { params }, (d) => void d.task("t", () => 1));
   await expect(runDag(typed, { conf: { regoin: "eu" } as never })).rejects.toThrow(
@@ -191,7 +191,7 @@ test("a key of the conf that the params do not know is refused", async () => {
   );
 });
 
-test("the stack of what the engine refuses leads through the author's code alone", async () => {
+test("limits the stack of an engine error to the author's code", async () => {
   const asked = dag("asked", (d) => {
     d.task("through", async (_, ctx) => await ctx.variable("nope"));
     d.task("after", () => ({ at: 1n }) as never);
@@ -206,7 +206,7 @@ test("the stack of what the engine refuses leads through the author's code alone
   expect(frames("own")).toEqual([expect.stringContaining("run-dag.test.ts")]);
 });
 
-test("no more tasks run at once than allowed, the heaviest first", async () => {
+test("limits concurrent tasks and starts the heaviest first", async () => {
   let running = 0;
   let most = 0;
   const order: string[] = [];
@@ -227,7 +227,7 @@ test("no more tasks run at once than allowed, the heaviest first", async () => {
   expect(most).toBe(1);
 });
 
-test("an attempt out of time is aborted, fails, and is retried", async () => {
+test("aborts, fails and retries an attempt that times out", async () => {
   const reasons: unknown[] = [];
   const calls: string[] = [];
   const slow = dag("slow", (d) => {
@@ -251,7 +251,7 @@ test("an attempt out of time is aborted, fails, and is retried", async () => {
   expect(calls).toEqual(["retry", "TASK_TIMEOUT"]);
 });
 
-test("a run out of time fails, with what was to be tried again, and skips what has not begun", async () => {
+test("fails a run that times out, with its pending retries, and skips tasks that have not started", async () => {
   const slow = dag("slow", { runTimeout: "1h" }, (d) => {
     const never = d.task("never", { retries: 9, retryDelay: "25m" }, () => {
       throw new Error("again");
@@ -265,7 +265,7 @@ test("a run out of time fails, with what was to be tried again, and skips what h
   expect(run.timeline.at(-1)!.atMs).toBe(3_600_000);
 });
 
-test("callbacks of tasks and of the DAG run", async () => {
+test("runs callbacks of tasks and of the DAG", async () => {
   const calls: string[] = [];
   const note = (ctx: CallbackContext) => calls.push(`${ctx.event} ${ctx.taskId}`);
   const onFailure = (ctx: CallbackContext) => {
@@ -284,7 +284,7 @@ test("callbacks of tasks and of the DAG run", async () => {
   ]);
 });
 
-test("every step is reported as it happens", async () => {
+test("reports every step as it happens", async () => {
   const events: RunProgress[] = [];
   const defined = dag("defined", (d) => {
     const a = d.task("a", { retries: 1 }, (_, ctx) => {
@@ -316,7 +316,7 @@ test("every step is reported as it happens", async () => {
   expect(JSON.parse(JSON.stringify(events))).toBeTruthy();
 });
 
-test("a thousand tasks in parallel and a chain of a thousand take no noticeable time", async () => {
+test("runs a thousand parallel and a thousand chained tasks", async () => {
   const large = dag("large", { maxActiveTasks: 2000 }, (d) => {
     let last: Output<number> = d.task("c0", () => 0);
     for (let i = 1; i < 1000; i++) last = d.task(`c${i}`, { inputs: { last } }, ({ last }) => last + 1);
@@ -329,7 +329,7 @@ test("a thousand tasks in parallel and a chain of a thousand take no noticeable 
   expect(performance.now() - started).toBeLessThan(10_000);
 });
 
-test("what cannot be run is refused with the remedy", async () => {
+test("rejects invalid arguments with the remedy", async () => {
   await expect(runDag({} as never)).rejects.toThrow(/runDag takes a DAG, the value that dag\(\) returned/);
   await expect(runDag(undefined as never)).rejects.toMatchObject({ code: "TW_TEST_NOT_A_DAG" });
   const fine = dag("fine", (d) => void d.task("t", () => 1));

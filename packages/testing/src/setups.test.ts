@@ -20,7 +20,7 @@ describe("a setup and its teardown", () => {
       d.task("report", { inputs: { rows } }, ({ rows }) => rows);
     });
 
-  test("the teardown comes after all that needed the setup, and is given what it made", async () => {
+  test("runs the teardown after all users of the setup, with the setup's output", async () => {
     const run = await runDag(clustered({}));
     expect(run.state).toBe("success");
     expect(run.outputs["delete"]).toBe("c1 after success");
@@ -28,7 +28,7 @@ describe("a setup and its teardown", () => {
     expect(order.indexOf("delete")).toBeGreaterThan(order.indexOf("check"));
   });
 
-  test("it runs when the work has failed, and its own failure does not fail the run", async () => {
+  test("runs the teardown after a failure, and ignores its own failure", async () => {
     const failed = await runDag(clustered({ work: false }));
     expect(failed.states).toMatchObject({ crunch: "failed", check: "success", delete: "success" });
     expect(failed.state).toBe("failed");
@@ -37,7 +37,7 @@ describe("a setup and its teardown", () => {
     expect(unclean.state).toBe("success");
   });
 
-  test("where the setup failed nothing runs that needs it, whatever its rule, and there is nothing to clear", async () => {
+  test("runs nothing that needs a failed setup, under any rule", async () => {
     const run = await runDag(clustered({ setup: false }));
     expect(run.states).toMatchObject({
       create: "failed",
@@ -47,7 +47,7 @@ describe("a setup and its teardown", () => {
     });
   });
 
-  test("a teardown that matters fails its run", async () => {
+  test("fails the run with failsRun", async () => {
     const run = await runDag(
       dag("strict", (d) => {
         const lock = d.setup("lock", () => "l");
@@ -58,7 +58,7 @@ describe("a setup and its teardown", () => {
     expect(run.state).toBe("failed");
   });
 
-  test("what comes after a group does not wait for its teardowns; each item of a map has its own", async () => {
+  test("does not wait for the teardowns of a group; each item of a map has its own", async () => {
     const run = await runDag(
       dag("scoped", (d) => {
         const each = d.mapGroup("each", { over: ["a", "b"] }, (g, name) => {

@@ -13,7 +13,7 @@ import { type RunResult, runDag } from "./index.ts";
 
 const ready = signal("ready", z.object({ n: z.number() }));
 
-/** Two tasks side by side: one that waits, one that does something. */
+/** Two tasks side by side: one that waits, one that acts. */
 function beside(waits: (ctx: TaskContext) => unknown, does: (ctx: TaskContext) => unknown) {
   return dag("beside", (d) => {
     d.task("waits", (_, ctx) => waits(ctx) as Promise<number>);
@@ -24,7 +24,7 @@ function beside(waits: (ctx: TaskContext) => unknown, does: (ctx: TaskContext) =
 const n = async (ctx: TaskContext, name = "s") => (await ctx.until(name, ready)).value.n;
 
 describe("a wait for a signal", () => {
-  test("is over with one that was given", async () => {
+  test("ends with a given signal", async () => {
     const run = await runDag(
       beside(n, () => 1),
       { signals: [{ key: "other" }, { key: "ready", value: { n: 4 } }] },
@@ -33,7 +33,7 @@ describe("a wait for a signal", () => {
     expect(run.signals).toEqual([]);
   });
 
-  test("passes over one that the schema refuses, in the same try", async () => {
+  test("skips a signal that the schema rejects, in the same try", async () => {
     const run = await runDag(
       beside(
         async (ctx) => [await n(ctx), ctx.tryNumber],
@@ -49,11 +49,11 @@ describe("a wait for a signal", () => {
     );
     expect(run.outputs["waits"]).toEqual([6, 1]);
     expect(run.logs["waits"]?.map(({ level, message }) => [level, message.split(":")[0]])).toEqual(
-      Array(2).fill(["warn", 'ctx.until("s") passes over signal "ready"']),
+      Array(2).fill(["warn", 'ctx.until("s") skips signal "ready"']),
     );
   });
 
-  test("is over with one that was sent before it began", async () => {
+  test("ends with a signal that was sent before it began", async () => {
     const sequence = dag("sequence", (d) => {
       const sends = d.task("sends", async (_, ctx) => (await ctx.send(ready, { n: 5 })).version);
       d.task("waits", { after: sends }, (_, ctx) => n(ctx));
@@ -63,7 +63,7 @@ describe("a wait for a signal", () => {
     expect(run.signals).toEqual([{ namespace: "default", key: "ready", value: { n: 5 }, version: 1 }]);
   });
 
-  test("is over with one that a task sends later, after a wait of its own", async () => {
+  test("ends with a signal that a task sends after a wait of its own", async () => {
     const run = await runDag(
       beside(n, async (ctx) => {
         await ctx.until("night", new TimeDeltaTrigger({ delta: "8h" }));
@@ -76,7 +76,7 @@ describe("a wait for a signal", () => {
     );
   });
 
-  test("takes one after the other", async () => {
+  test("takes one signal after the other", async () => {
     const run = await runDag(
       beside(
         async (ctx) => [await n(ctx, "a"), await n(ctx, "b"), await n(ctx, "c")].join(),
@@ -88,7 +88,7 @@ describe("a wait for a signal", () => {
     expect(run.outputs["waits"]).toBe("1,2,3");
   });
 
-  test("looks at conf, value and run", async () => {
+  test("matches conf, value and run", async () => {
     const picky = beside(
       async (ctx) => {
         const mine = await ctx.until("mine", ready.where({ n: conf("n") }));
@@ -117,14 +117,14 @@ describe("a wait for a signal", () => {
     expect(run.timeline.at(-1)?.atMs).toBe(3 * 24 * 3_600_000);
   });
 
-  test("without a timeout and without a signal, the test is told", async () => {
+  test("fails the test without a timeout and without a signal", async () => {
     await expect(runDag(beside(n, () => 1))).rejects.toMatchObject({
       code: "TW_TEST_NEVER_FIRES",
       message: expect.stringContaining("`signals`"),
     });
   });
 
-  test("the test's own words come first", async () => {
+  test("prefers an entry in `triggers`", async () => {
     const triggers = { "waits/s": { key: "ready", value: { n: 70 }, version: 70 } };
     const run = await runDag(
       beside(n, () => 1),
@@ -149,7 +149,7 @@ describe("a wait for a signal", () => {
   });
 });
 
-test("what is sent with the success of a task is sent when it has succeeded, and not for a try that failed", async () => {
+test("sends a signal with onSuccess after the success, and not for a failed try", async () => {
   const retried = dag("retried", (d) => {
     d.task("t", { retries: 1 }, async (_, ctx) => {
       await ctx.send(ready, { n: ctx.tryNumber }, { onSuccess: true });
@@ -159,7 +159,7 @@ test("what is sent with the success of a task is sent when it has succeeded, and
   expect((await runDag(retried)).signals.map(({ value }) => value)).toEqual([{ n: 2 }]);
 });
 
-test("a value that is not JSON is refused", async () => {
+test("rejects a value that is not JSON", async () => {
   const signals = [{ key: "ready", value: 1n }];
   await expect(
     runDag(
@@ -169,11 +169,11 @@ test("a value that is not JSON is refused", async () => {
   ).rejects.toMatchObject({ code: "TW_TEST_BAD_OPTION" });
 });
 
-describe("a signal that comes later", () => {
+describe("a signal with a time", () => {
   const HOUR = 3_600_000;
   const endOf = (run: RunResult) => run.timeline.at(-1)?.atMs;
 
-  test("ends a wait at its moment, some time after the run began or at a time of its clock", async () => {
+  test("ends a wait after a duration, or at a moment of the run's clock", async () => {
     const waiting = beside(n, () => 1);
     const late = await runDag(waiting, { signals: [{ key: "ready", value: { n: 1 }, after: "2h" }] });
     expect([late.outputs["waits"], endOf(late)]).toEqual([1, 2 * HOUR]);
@@ -187,7 +187,7 @@ describe("a signal that comes later", () => {
     expect([dated.outputs["waits"], endOf(dated)]).toEqual([5, 5 * HOUR]);
   });
 
-  test("counts at the very moment at which the wait is out of time, and not afterwards", async () => {
+  test("counts at the moment of the timeout, and not later", async () => {
     const limited = beside(
       async (ctx) => (await ctx.until("s", ready, { timeout: "1h" })).value.n,
       () => 1,
@@ -198,7 +198,7 @@ describe("a signal that comes later", () => {
     expect((await given("61m")).task("waits").error?.code).toBe("TW_WAIT_TIMEOUT");
   });
 
-  test("does not hold up a run that is over", async () => {
+  test("does not delay the end of a run", async () => {
     const fine = beside(
       () => 1,
       () => 2,
@@ -206,7 +206,7 @@ describe("a signal that comes later", () => {
     expect(endOf(await runDag(fine, { signals: [{ key: "ready", after: "9d" }] }))).toBe(0);
   });
 
-  test("has a moment that can be meant", async () => {
+  test("rejects an invalid time", async () => {
     const fine = beside(
       () => 1,
       () => 2,
@@ -228,17 +228,17 @@ describe("a signal that comes later", () => {
 });
 
 test.each<[object, string]>([
-  [{ signal: [] }, 'there is no option "signal"; did you mean "signals"?'],
-  [{ timeout: 7 }, 'there is no option "timeout"; known are: clock, '],
+  [{ signal: [] }, 'unknown option "signal"; did you mean "signals"?'],
+  [{ timeout: 7 }, 'unknown option "timeout"; known options: clock, '],
   [{ signals: { key: "a" } }, 'signals must be a list, got {"key":"a"}'],
   [{ signals: ["a"] }, 'signals[0] must be an object like { key: "order.paid", value: 7 }, got "a"'],
   [{ signals: [{ key: "a" }, { value: 7 }] }, "signals[1].key has 1 to 250 characters, got undefined"],
   [{ signals: [{ key: "" }] }, 'signals[0].key has 1 to 250 characters, got ""'],
   [{ signals: [{ key: "a*" }] }, 'signals[0].key "a*" stands for many signals'],
   [{ signals: [{ key: "a", namespace: "x*" }] }, 'signals[0].namespace "x*" stands for many signals'],
-  [{ signals: [{ key: "a", afer: "1h" }] }, 'signals[0]: there is no option "afer"; did you mean "after"?'],
-  [{ orders: [{ task: "t", actoin: "stop" }] }, 'orders[0]: there is no option "actoin"'],
-])("what cannot be meant is refused: %j", async (options, message) => {
+  [{ signals: [{ key: "a", afer: "1h" }] }, 'signals[0]: unknown option "afer"; did you mean "after"?'],
+  [{ orders: [{ task: "t", actoin: "stop" }] }, 'orders[0]: unknown option "actoin"'],
+])("rejects the options %j", async (options, message) => {
   const plain = dag("plain", (d) => void d.task("t", () => 1));
   await expect(runDag(plain, options)).rejects.toMatchObject({
     code: "TW_TEST_BAD_OPTION",
@@ -246,7 +246,7 @@ test.each<[object, string]>([
   });
 });
 
-test("what the engine tells of other runs can be given", async () => {
+test("accepts signals of the engine about other runs", async () => {
   const told = signal("etl/*", undefined, { namespace: "run" });
   const after = dag("after", (d) => void d.task("t", async (_, ctx) => (await ctx.until("end", told)).key));
   const run = await runDag(after, {

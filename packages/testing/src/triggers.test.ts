@@ -1,4 +1,4 @@
-/** What a test says about triggers: entries, joint waits, classes of the author's own, and what is missing. */
+/** Entries for triggers: joint waits, custom classes, and missing entries. */
 import {
   DateTimeTrigger,
   dag,
@@ -17,10 +17,10 @@ import { after, runDag, type Triggers } from "./index.ts";
 const HOUR = 3_600_000;
 const FILE = { path: "/a", size: 1, mtime: "2026-03-01T00:00:00.000Z" };
 
-/** A DAG of one function that waits for one thing. */
+/** A DAG of one function with one wait. */
 function waitingFor<Event>(what: Waitable<Event>, timeout?: "50ms" | "1h") {
   return dag("waiting", (d) => {
-    // The compiler cannot know that every event of these tests is JSON.
+    // The compiler cannot check that every event of these tests is JSON.
     d.task("t", async (_, ctx) => (await ctx.until("x", what as Waitable<string>, { timeout })) ?? null);
   });
 }
@@ -29,7 +29,7 @@ describe("entries", () => {
   const hook = new WebhookTrigger({ name: "x" });
   const event = (body: string) => ({ body, headers: {} });
 
-  test("the narrowest key counts", async () => {
+  test("prefers the most specific key", async () => {
     const said: Triggers = { "tradewind.webhook": event("kind"), t: event("task"), "t/x": event("step") };
     const { "t/x": _, ...withoutStep } = said;
     const outputs = async (triggers: Triggers) => (await runDag(waitingFor(hook), { triggers })).outputs["t"];
@@ -38,7 +38,7 @@ describe("entries", () => {
     expect(await outputs({ "tradewind.webhook": event("kind") })).toEqual(event("kind"));
   });
 
-  test("a trigger does not fire before it can", async () => {
+  test("does not fire a trigger before its wake time", async () => {
     const now = "2026-03-01T00:00:00Z";
     const late = new JobDone({ job: "x", wakeAt: "2026-03-02T00:00:00Z" });
     const run = await runDag(waitingFor(late), { now, triggers: { "acme.job_done": after("1h", "ok") } });
@@ -46,14 +46,14 @@ describe("entries", () => {
     expect(run.timeline.at(-1)!.atMs).toBe(24 * HOUR);
   });
 
-  test("a moment can be overruled", async () => {
+  test("overrides the moment of a time trigger", async () => {
     const never = new DateTimeTrigger({ moment: "2099-01-01" });
     const run = await runDag(waitingFor(never), { triggers: { "t/x": "at once" } });
     expect(run.outputs["t"]).toBe("at once");
     expect(run.timeline.at(-1)!.atMs).toBe(0);
   });
 
-  test("events of built-in triggers have their types", () => {
+  test("types the events of built-in triggers", () => {
     const good: Triggers = {
       "tradewind.file": FILE,
       anything: 5,
@@ -64,7 +64,7 @@ describe("entries", () => {
     expect([good, bad]).toHaveLength(2);
   });
 
-  test("what is not JSON is refused", async () => {
+  test("rejects an event that is not JSON", async () => {
     const triggers = { "tradewind.webhook": () => ({ body: 1n, headers: {} }) as never };
     await expect(runDag(waitingFor(hook), { triggers })).rejects.toMatchObject({
       code: "TW_TEST_BAD_OPTION",
@@ -85,7 +85,7 @@ describe("joint waits", () => {
   });
   const now = "2026-03-01T00:00:00Z";
 
-  test("fire with all events, when the last of them does", async () => {
+  test("fire with all events when the last member fires", async () => {
     const run = await runDag(both, { now, triggers: { "tradewind.file": after("2h", FILE) } });
     expect(run.outputs["t"]).toEqual(["/a", "2026-03-01T08:00:00.000Z"]);
     expect(run.timeline.at(-1)!.atMs).toBe(8 * HOUR);
@@ -93,7 +93,7 @@ describe("joint waits", () => {
     expect(late.timeline.at(-1)!.atMs).toBe(9 * HOUR);
   });
 
-  test("fail and end with the first that does", async () => {
+  test("fail and end with the first member that does", async () => {
     const failed = await runDag(both, { now, triggers: { "t/x/file": after("1h", new Error("no disk")) } });
     expect(failed.task("t").error?.message).toContain('"file": no disk');
     expect(failed.timeline.at(-1)!.atMs).toBe(HOUR);
@@ -101,13 +101,13 @@ describe("joint waits", () => {
     expect(ended.task("t")).toMatchObject({ state: "skipped", reason: "none today" });
   });
 
-  test("can be answered as a whole", async () => {
+  test("accept one entry for the whole wait", async () => {
     const events = { file: { path: "/b" }, hour: "now" };
     expect((await runDag(both, { triggers: { "t/x": events } })).outputs["t"]).toEqual(["/b", "now"]);
   });
 });
 
-/** What happened to triggers that were really run. */
+/** The events of triggers that were run. */
 const lives: string[] = [];
 
 class JobDone extends PollTrigger<{ job: string; wakeAt?: string }, string> {
@@ -144,10 +144,10 @@ class Mail extends Trigger<{ box: string }, string> {
   }
 }
 
-describe("classes of the author's own are run", () => {
+describe("custom trigger classes", () => {
   const triggers = { "acme.job_done": JobDone, "acme.mail": Mail };
 
-  test("with the log, variables and connections of the run", async () => {
+  test("run with the log, variables and connections of the run", async () => {
     lives.length = 0;
     const run = await runDag(waitingFor(new JobDone({ job: "7" })), {
       triggers,
@@ -155,26 +155,26 @@ describe("classes of the author's own are run", () => {
       connections: { jobs: { login: "ann" } },
     });
     expect(run.outputs["t"]).toBe("7 ok");
-    // It polls on until it is told that it is over.
+    // It polls until it is aborted.
     expect(run.logs["t"]?.[0]).toMatchObject({ level: "info", message: "done", fields: { user: "ann" } });
     expect(lives).toEqual(["cleanup 7"]);
   });
 
-  test("and asked for the next event, so that they can acknowledge", async () => {
+  test("resume after the event, so that they can acknowledge it", async () => {
     lives.length = 0;
     const run = await runDag(waitingFor(new Mail({ box: "in" })), { triggers });
     expect(run.outputs["t"]).toBe("hello");
     expect(lives).toEqual(["acknowledged"]);
   });
 
-  test("ended, failed and without an event", async () => {
+  test("may end, fail, or return without an event", async () => {
     const ended = await runDag(waitingFor(new JobDone({ job: "cancelled" })), { triggers });
     expect(ended.task("t").error).toMatchObject({ message: "cancelled", code: "TASK_FAILED_BY_TRIGGER" });
     const empty = await runDag(waitingFor(new Mail({ box: "empty" })), { triggers });
     expect(empty.task("t").error?.message).toContain("without an event");
   });
 
-  test("until the wait is out of time, which is real while they run", async () => {
+  test("are aborted when the wait times out in real time", async () => {
     lives.length = 0;
     const run = await runDag(waitingFor(new Mail({ box: "silent" }), "50ms"), { triggers });
     expect(run.task("t").error).toMatchObject({ code: "TW_WAIT_TIMEOUT" });
@@ -182,7 +182,7 @@ describe("classes of the author's own are run", () => {
     expect(lives).toEqual(["aborted"]);
   });
 
-  test("in a joint wait, too", async () => {
+  test("run in a joint wait", async () => {
     const joint = dag("joint", (d) => {
       d.task("t", async (_, ctx) => {
         const { job, mail } = await ctx.until("x", {
@@ -198,20 +198,20 @@ describe("classes of the author's own are run", () => {
   });
 });
 
-describe("what nothing is said about", () => {
-  test("is refused, with what to say", async () => {
+describe("a trigger without an entry", () => {
+  test("is rejected with the remedy", async () => {
     const hook = waitingFor(new WebhookTrigger({ name: "x" }), "1h");
     await expect(runDag(hook)).rejects.toMatchObject({
       code: "TW_TEST_NO_EVENT",
       message:
-        'task "t" (x) waits for "tradewind.webhook", and nothing says what that does; give its event: runDag(dag, { triggers: { "tradewind.webhook": … } })',
+        'task "t" (x) waits for "tradewind.webhook", which has no entry in `triggers`; give its event: runDag(dag, { triggers: { "tradewind.webhook": … } })',
     });
     await expect(runDag(waitingFor(new Mail({ box: "in" })))).rejects.toThrow(
       /"acme.mail".*give its event, or its class, which is then run/,
     );
   });
 
-  test("and so is a class that nobody can find, and a key that stands for nothing", async () => {
+  test("is rejected for a class that cannot be found, and for an unknown key", async () => {
     class Inner extends Trigger<void, string> {
       static id = "test.inner";
       async *run() {
@@ -220,7 +220,7 @@ describe("what nothing is said about", () => {
     }
     await expect(runDag(waitingFor(new Inner()))).rejects.toMatchObject({
       code: "TW_TEST_NO_EVENT",
-      problem: expect.stringContaining("has to stand at the top level of its module"),
+      problem: expect.stringContaining("must be at the top level of its module"),
     });
     const hook = waitingFor(new WebhookTrigger({ name: "x" }));
     const given = (triggers: Triggers) => runDag(hook, { triggers });
@@ -244,7 +244,7 @@ describe("what nothing is said about", () => {
     expect(run.state).toBe("success");
   });
 
-  test("a sensor that waits in vain says so by its own code", async () => {
+  test("lets a sensor time out with its own code", async () => {
     const sensors = dag("sensors", (d) => {
       d.add("file", new FileSensor({ path: "/nowhere", timeout: "1h" }));
     });
@@ -252,15 +252,15 @@ describe("what nothing is said about", () => {
     expect(run.task("file").error).toMatchObject({ code: "TW_SENSOR_TIMEOUT" });
   });
 
-  test("also when a sensor looks by itself and its task would be retried", async () => {
+  test("is rejected for a sensor that polls, although its task would be retried", async () => {
     const looking = dag("looking", (d) => {
       d.add("file", new FileSensor({ path: "/a", mode: "poke" }), { retries: 5 });
     });
     await expect(runDag(looking)).rejects.toMatchObject({ code: "TW_TEST_NO_EVENT" });
-    await expect(runDag(looking, { triggers: { file: endWith.skip() } })).rejects.toThrow(/looks by itself/);
+    await expect(runDag(looking, { triggers: { file: endWith.skip() } })).rejects.toThrow(/polls/);
   });
 
-  test("and so is a wait without an end", async () => {
+  test("is rejected for a wait without an end", async () => {
     const hook = waitingFor(new WebhookTrigger({ name: "x" }));
     await expect(runDag(hook, { triggers: { t: undefined } })).rejects.toMatchObject({
       code: "TW_TEST_NEVER_FIRES",

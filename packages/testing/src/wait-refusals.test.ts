@@ -1,4 +1,4 @@
-/** Waits that an engine would refuse are refused in a test, too. */
+/** Waits that the engine rejects are rejected in a test, too. */
 import { dag, TimeDeltaTrigger } from "@tradewind/sdk";
 import { expect, test } from "vitest";
 import { runDag } from "./index.ts";

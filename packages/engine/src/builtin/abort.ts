@@ -1,6 +1,6 @@
-/** Waits that end when they are told to: a trigger that is stopped must not linger in one. */
+/** Waits that end on an abort signal: a stopped trigger must not linger in one. */
 
-/** Settles with `work`, or rejects at once when the signal fires; what `work` comes to afterwards is dropped. */
+/** Settles with `work`, or rejects at once when the signal fires; a later result of `work` is dropped. */
 export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const give = () => reject(signal.reason);
@@ -10,7 +10,7 @@ export function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   });
 }
 
-/** Gives `work` a signal that fires with `outer` or after `ms`, and ends with that signal whether `work` heeds it or not. */
+/** Passes `work` a signal that fires with `outer` or after `ms`, and ends with that signal even if `work` ignores it. */
 export async function withDeadline<T>(
   outer: AbortSignal,
   ms: number,
@@ -32,7 +32,7 @@ export async function withDeadline<T>(
 /** A longer timer would fire at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-/** A pause that can be cut short. A hurry that comes while nobody pauses is kept for the next pause. */
+/** A pause that can be cut short. A hurry outside of a pause applies to the next one. */
 export class Pause {
   #hurried = false;
   #end: (() => void) | null = null;

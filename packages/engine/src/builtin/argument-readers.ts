@@ -1,11 +1,11 @@
 /**
- * Reads stored arguments. The SDK has checked them where they were written; an older or a hand-made bundle may differ.
- * By hand, because a validator takes longer to load than most triggers take to start. Problems name the argument and
- * what it should be, never its value: that may be somebody's secret.
+ * Validates stored arguments. The SDK has checked them when they were written; an older or a hand-written bundle may
+ * differ. Written without a library, because a validator takes longer to load than most triggers take to start. Errors
+ * name the argument and the expected form, never its value, which may be a secret.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 
-/** Answers with the value, or throws a {@link Misfit}. */
+/** Returns the value, or throws a {@link Misfit}. */
 export type Reader<T> = (value: unknown) => T;
 
 export class Misfit extends Error {
@@ -17,7 +17,7 @@ export class Misfit extends Error {
   }
 }
 
-/** An object with these members, all of them, and no others. */
+/** An object with exactly these members. */
 export function members<T extends object>(readers: { readonly [K in keyof T]: Reader<T[K]> }): Reader<T> {
   return (value) => {
     if (!isObject(value)) throw new Misfit(["has to be an object"]);

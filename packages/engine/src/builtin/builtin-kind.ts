@@ -1,4 +1,4 @@
-/** What a built-in kind is made of, and how it becomes a program that a trigger runner can run. */
+/** The definition of a built-in kind, and its conversion to a program for the trigger runner. */
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
@@ -7,15 +7,15 @@ import { badArguments } from "./trigger-error.ts";
 
 export interface BuiltinKind {
   readonly program: TriggerProgram;
-  /** One look, here and now. */
+  /** Polls once. */
   check(args: Json, host: TriggerHost): Promise<Json | undefined>;
 }
 
-/** What a built-in trigger is given beyond what authors' own have. */
+/** The host of a built-in trigger, with more than user-defined triggers get. */
 export interface BuiltinHost extends TriggerHost {
-  /** The last event of a former start that this one goes on for. */
+  /** The last event of an earlier start that this one continues. */
   readonly lastEvent?: Json;
-  /** What the last event told of is so no more: when it comes about again, it is another event. */
+  /** The state of the last event has ended: when it returns, it is a new event. */
   ceased?(): void;
   /** The members of a wait for all that have fired so far. */
   members?(fired: readonly string[]): void;
@@ -61,7 +61,7 @@ function running(events: AsyncGenerator<Fired, void, void>): RunningTrigger {
       const { done, value } = await events.next();
       return done ? { kind: "done" } : { kind: "event", ...value };
     },
-    // Runs the generator's finally blocks; one that is inside an await has been told by the abort.
+    // Runs the generator's finally blocks; a generator inside an await has received the abort.
     cleanup: async () => {
       await events.return();
     },

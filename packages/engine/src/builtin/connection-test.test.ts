@@ -61,7 +61,7 @@ describe("PostgreSQL", () => {
     });
   });
 
-  it("refuses a login and a database that it does not have", async () => {
+  it("rejects an unknown login or database", async () => {
     for (const change of [{ login: "stranger", password: "wrong-word" }, { schema: "no_such_database" }]) {
       const error = await probe({ ...facts, ...change }).catch((thrown: Error) => thrown);
       expect(error).toMatchObject({ code: "CONNECTION_REJECTED" });
@@ -69,7 +69,7 @@ describe("PostgreSQL", () => {
     }
   });
 
-  it("cannot be reached where nothing listens, and needs a host", async () => {
+  it("is unreachable where nothing listens, and needs a host", async () => {
     await expect(probe({ ...facts, port: await closedPort() })).rejects.toMatchObject({
       code: "CONNECTION_UNREACHABLE",
       message: expect.stringContaining("ECONNREFUSED"),
@@ -87,7 +87,7 @@ describe("Redis", () => {
     redis = await redisServer({ password: "correct-horse" });
   });
 
-  it("accepts the password, and refuses another", async () => {
+  it("accepts the password, and rejects another", async () => {
     const facts = { type: "redis", port: redis.port, password: "correct-horse" };
     expect(await probe(facts)).toMatchObject({ tested: "credentials" });
     await expect(probe({ ...facts, password: "other" })).rejects.toMatchObject({
@@ -115,7 +115,7 @@ describe("HTTP", () => {
     port = await listening(server);
   });
 
-  it("accepts the credentials, or refuses them", async () => {
+  it("accepts or rejects the credentials", async () => {
     const facts = { type: "http", port, login: "ann", password: "pw" };
     expect(await probe(facts)).toEqual({
       tested: "credentials",
@@ -128,7 +128,7 @@ describe("HTTP", () => {
     });
   });
 
-  it("says no more than it knows, and follows no redirect", async () => {
+  it("reports only what it tested, and follows no redirect", async () => {
     const answering = (status: number) => ({
       type: "http",
       port,
@@ -158,7 +158,7 @@ describe("other types", () => {
     await expect(probe({ type: "odd" })).rejects.toMatchObject({ code: "TRIGGER_CONNECTION_INVALID" });
   });
 
-  it("end after the time limit when the server says nothing", async () => {
+  it("end after the time limit if the server does not answer", async () => {
     const silent = await listening(createServer());
     await expect(probe({ type: "postgres", port: silent, login: "a" }, 200)).rejects.toMatchObject({
       code: "CONNECTION_UNREACHABLE",

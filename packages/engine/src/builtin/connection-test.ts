@@ -1,6 +1,6 @@
 /**
- * Whether the server of a stored connection can be reached, and accepts its credentials, from this machine. What is
- * answered is what was tested and no more: a type without a client here is connected to, and that is all that is known.
+ * Tests whether the server of a stored connection is reachable from this machine and accepts its credentials. The result
+ * states what was tested: for a type without a client here, only that it accepts connections.
  */
 import { connect } from "node:net";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
@@ -13,17 +13,17 @@ import { holdPool } from "./sql-pool.ts";
 import { reasonOf, TriggerRefusal } from "./trigger-error.ts";
 
 export interface ConnectionTest {
-  /** `credentials`: the server has accepted them. `reachability`: it answers, and no more is known. */
+  /** `credentials`: the server has accepted them. `reachability`: it accepts connections. */
   readonly tested: "credentials" | "reachability";
   /** The server, without credentials: `db.example:5432`. */
   readonly address: string;
-  /** What the server did, as the end of a sentence. */
+  /** The answer of the server, as the end of a sentence. */
   readonly answer: string;
 }
 
 type Probe = (connection: OpenConnection, signal: AbortSignal) => Promise<ConnectionTest>;
 
-/** Where a type is listened for, unless the connection has a port. */
+/** The default port of each type. */
 const PORTS: Readonly<Record<string, number>> = {
   ftp: 21,
   imap: 993,
@@ -50,7 +50,7 @@ export async function testConnection(
     return await withDeadline(signal, timeoutMs, (inner) => probe(connection, inner));
   } catch (error) {
     if (signal.aborted || (error instanceof EngineError && error.code !== "TRIGGER_REFUSED")) throw error;
-    // PostgreSQL's own errors have a severity, and Redis' are refusals: both come from a server that was reached.
+    // Errors of PostgreSQL have a severity, and those of Redis are refusals: both come from a server that was reached.
     const isAnswer = error instanceof TriggerRefusal || "severity" in (error as object);
     throw isAnswer ? rejected(facts, reasonOf(error), error) : unreachable(facts, reasonOf(error), error);
   }
@@ -85,7 +85,7 @@ const askRedis: Probe = async (connection, signal) => {
   return { tested: "credentials", address: `${host}:${port ?? 6379}`, answer: "PING was answered" };
 };
 
-/** Credentials go to this address and nowhere else: redirects are not followed. */
+/** Credentials are sent to this address only: redirects are not followed. */
 const askHttp: Probe = async (connection, signal) => {
   const url = addressOf(connection);
   if (url === null) throw connection.unusable("it has no host");
@@ -122,7 +122,7 @@ const connectOnly: Probe = async (connection, signal) => {
 function rejected({ id }: ConnectionFacts, why: string, cause?: unknown): EngineError {
   return new EngineError(
     "CONNECTION_REJECTED",
-    `Connection "${id}": its server was reached and refuses: ${why}.`,
+    `Connection "${id}": its server was reached and rejected the connection: ${why}.`,
     {
       cause,
     },

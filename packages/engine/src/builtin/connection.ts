@@ -1,4 +1,4 @@
-/** Reading stored connections: their fields, the options in their `extra`, and what of them must never be shown. */
+/** Reads stored connections: their fields, the options in their `extra`, and their secrets. */
 import { createHash } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts, TriggerHost } from "@tradewind/sdk/program";
@@ -16,13 +16,13 @@ export class OpenConnection {
     this.#extra = isObject(extra) ? extra : {};
   }
 
-  /** Changes whenever anything of the connection does: clients made from it are shared under this name. */
+  /** Changes with any change of the connection: clients are shared under this key. */
   get fingerprint(): string {
     const digest = createHash("sha256").update(JSON.stringify(this.facts)).digest("hex");
     return `${this.facts.id}:${digest}`;
   }
 
-  /** A text of `extra`, under the first of these names that is there. */
+  /** A string of `extra`, under the first of these names that exists. */
   option(...names: readonly string[]): string | null {
     for (const name of names) {
       const value = this.#extra[name];
@@ -32,7 +32,7 @@ export class OpenConnection {
     return null;
   }
 
-  /** An object of texts in `extra`. */
+  /** An object of strings in `extra`. */
   options(name: string): Readonly<Record<string, string>> {
     const value = this.#extra[name] ?? {};
     if (!isObject(value)) throw this.unusable(`"${name}" of its extra has to be an object`);
@@ -49,7 +49,7 @@ export class OpenConnection {
   }
 }
 
-/** Reads the connection and hides its secrets. */
+/** Reads the connection and masks its secrets. */
 export async function openConnection(
   host: TriggerHost,
   id: string,

@@ -32,7 +32,7 @@ describe("a file", () => {
     expect(await checkBuiltin(callOf(KIND, args(path)), host)).toMatchObject({ path, size: 5 });
   });
 
-  it("fires at once where the folder can be watched, long before the next poll", async () => {
+  it("fires at once if the folder can be watched, long before the next poll", async () => {
     const host = new TestHost();
     const trigger = await startTrigger(KIND, args(join(folder, "watched"), 3_600_000), host);
     const { outcome } = trigger.begin();
@@ -41,7 +41,7 @@ describe("a file", () => {
     expect(await outcome).toMatchObject({ kind: "event" });
   });
 
-  it("waits beside others in its folder, and a file that does not match hurries nobody", async () => {
+  it("shares its folder's watch, and is not woken by a file that does not match", async () => {
     const hosts = [new TestHost(), new TestHost()];
     const names = ["left", "right"];
     const pending = [];
@@ -57,7 +57,7 @@ describe("a file", () => {
     expect(await pending[1]?.outcome).toMatchObject({ payload: { path: join(folder, "right-1") } });
   });
 
-  it("takes the first match in order of name, and no folder", async () => {
+  it("returns the first match by name, and no folder", async () => {
     const inner = join(folder, "matches");
     await mkdir(join(inner, "sales-0.csv"), { recursive: true });
     for (const name of ["sales-3.csv", "sales-2.csv", "sales-1.txt"]) await writeFile(join(inner, name), "");
@@ -65,7 +65,7 @@ describe("a file", () => {
     expect(await trigger.next()).toMatchObject({ payload: { path: join(inner, "sales-2.csv") } });
   });
 
-  it("survives the folder being away, and finds the file when it comes back", async () => {
+  it("survives a missing folder, and finds the file when the folder returns", async () => {
     const host = new TestHost();
     const away = join(folder, "mount");
     const pending = (await startTrigger(KIND, args(join(away, "x*")), host)).begin();
@@ -77,7 +77,7 @@ describe("a file", () => {
     expect(await pending.outcome).toMatchObject({ payload: { path: join(away, "x1") } });
   });
 
-  it("fires with every file, known by path, size and time of change", async () => {
+  it("fires with every file, identified by path, size and modification time", async () => {
     const inner = join(folder, "each");
     await mkdir(inner);
     for (const name of ["a.csv", "b.csv"]) await writeFile(join(inner, name), name);
@@ -94,7 +94,7 @@ describe("a file", () => {
     expect((changed as { key: string }).key).not.toBe((both[0] as { key: string }).key);
   });
 
-  it("fires again when the file was changed", async () => {
+  it("fires again after the file was changed", async () => {
     const host = new TestHost();
     const path = join(folder, "again");
     await writeFile(path, "1");
@@ -107,7 +107,7 @@ describe("a file", () => {
     expect(await pending.outcome).toMatchObject({ payload: { size: 2 } });
   });
 
-  it("refuses a pattern in a folder's name at once", async () => {
+  it("rejects a pattern in a folder's name at once", async () => {
     const host = new TestHost();
     const trigger = await startTrigger(KIND, args(join(folder, "a*/b.csv")), host);
     await expect(trigger.next()).rejects.toMatchObject({ code: "TRIGGER_ARGS_INVALID" });
@@ -142,7 +142,7 @@ describe("a process", () => {
     expect(await pending.outcome).toMatchObject({ payload: { pid, endedAt: expect.stringMatching(/Z$/) } });
   });
 
-  it("takes another process with its number for the end of the one that is waited for", async () => {
+  it("treats another process with the same id as the end of the awaited one", async () => {
     const child = start();
     await once(child, "spawn");
     const startedAt = new Date().toISOString();
@@ -157,7 +157,7 @@ describe("a process", () => {
     }
   });
 
-  it("that is not there has ended, and one that is being waited for stops at the abort", {
+  it("has ended if it does not exist, and stops at the abort while it waits", {
     retry: 2,
   }, async () => {
     const child = start();
@@ -178,7 +178,7 @@ describe("a process", () => {
     expect(await checkBuiltin(gone, new TestHost())).toMatchObject({ pid: child.pid });
   });
 
-  it("refuses a number that is none at once", async () => {
+  it("rejects an invalid process id at once", async () => {
     await expect(
       startTrigger("tradewind.process", { pid: -1, startedAt: null }, new TestHost()),
     ).rejects.toMatchObject({
@@ -188,7 +188,7 @@ describe("a process", () => {
 });
 
 describe("patterns", () => {
-  it("match as a whole, with * and ? only", () => {
+  it("match the whole name, with * and ? only", () => {
     const isMatch = (pattern: string, text: string) => globMatcher(pattern)(text);
     expect(isMatch("a*c", "abbc")).toBe(true);
     expect(isMatch("a*c", "abbcd")).toBe(false);
@@ -201,7 +201,7 @@ describe("patterns", () => {
     expect(literalPrefix("sales/2026-*.csv")).toBe("sales/2026-");
   });
 
-  it("take no time that grows with more than pattern times text", () => {
+  it("take at most pattern length times text length", () => {
     const text = "a".repeat(20_000);
     const begun = performance.now();
     expect(globMatcher(`${"*a".repeat(20)}*b`)(text)).toBe(false);

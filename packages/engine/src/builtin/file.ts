@@ -1,8 +1,8 @@
 /**
- * A file that is to appear. Polling is the truth: `fs.watch` sees nothing on network file systems and nothing in a
- * folder that does not exist yet. Where it works, it makes the trigger fire within milliseconds.
+ * Waits for a file. Polling is authoritative: `fs.watch` sees nothing on network file systems and nothing in a folder that
+ * does not exist yet. Where it works, the trigger fires within milliseconds.
  *
- * A file is known by its path, size and time of change: written again it is another event, seen again it is not.
+ * A file is identified by its path, size and modification time: written again it is another event, seen again it is not.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { readdir, stat } from "node:fs/promises";
@@ -17,7 +17,7 @@ import type { Thing } from "./sights.ts";
 import { badArguments } from "./trigger-error.ts";
 
 const KIND = "tradewind.file";
-/** A file that was not changed for so long counts as written; one that is changed all the time is not waited for. */
+/** A file that was unchanged for this long counts as written; a file that changes all the time is not awaited. */
 const SETTLED_MS = 30;
 const SETTLING_ROUNDS = 10;
 
@@ -36,7 +36,7 @@ export const fileKind = listedKind(KIND, {
       limit: 16,
       none: `${join(folder, name)} is not there yet`,
       things: (signal) => {
-        // Begun before the look: what appears in between is either seen or reported.
+        // Started before the poll: a file that appears in between is either seen or reported.
         watched.begin();
         return filesIn(folder, name, signal);
       },
@@ -70,7 +70,7 @@ async function fileAt(path: string): Promise<Thing | undefined> {
   try {
     let found = await stat(path);
     if (found.isDirectory()) return undefined;
-    // A watch tells of a file that is still empty. One that is written in one go is whole a moment later.
+    // A watch reports a file that is still empty. A file that is written in one go is complete a moment later.
     for (let round = 0; round < SETTLING_ROUNDS && isFresh(found); round++) {
       await sleep(SETTLED_MS);
       const before = found;
@@ -98,7 +98,7 @@ interface FolderWatch {
   readonly listeners: Set<(name: string | null) => void>;
 }
 
-/** The system has few watches to give: one for each folder, whatever the number of files waited for in it. */
+/** The system limits the number of watches: one per folder, for any number of files in it. */
 const watches = new SharedClients<FolderWatch>(({ watcher }) => watcher.close());
 
 class WatchedFolder {
@@ -119,7 +119,7 @@ class WatchedFolder {
     this.#onMissing = onMissing;
   }
 
-  /** Harmless when it has begun; tries again when the folder was not there last time. */
+  /** Idempotent; retries if the folder did not exist last time. */
   begin(): void {
     if (this.#held !== null) return;
     try {
@@ -153,7 +153,7 @@ function watchFolder(folder: string): FolderWatch {
   const watcher = watch(folder, { persistent: false }, (_event, name) => {
     for (const listener of [...listeners]) listener(name);
   });
-  // Who watches lets go; without any listener an error would end the process.
+  // The users of the watch release it; without any listener an error would end the process.
   watcher.on("error", () => {});
   watcher.setMaxListeners(0);
   return { watcher, listeners };

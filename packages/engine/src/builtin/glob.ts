@@ -4,7 +4,7 @@ export function hasWildcard(pattern: string): boolean {
   return /[*?]/.test(pattern);
 }
 
-/** What every match begins with. */
+/** The prefix of every match. */
 export function literalPrefix(pattern: string): string {
   return pattern.split(/[*?]/, 1)[0] ?? "";
 }
@@ -13,7 +13,7 @@ export function globMatcher(pattern: string): (text: string) => boolean {
   return (text) => matches(pattern, text);
 }
 
-/** Goes back to the last `*` only, so that no pattern takes more than pattern times text. */
+/** Backtracks to the last `*` only, so that no pattern takes more than pattern times text. */
 function matches(pattern: string, text: string): boolean {
   let at = 0;
   let star = -1;

@@ -42,7 +42,7 @@ describe("an HTTP answer", () => {
     expect(host.text).not.toContain("s3cr3t");
   });
 
-  it("fires when the JSON says so, with the JSON", async () => {
+  it("fires when the JSON matches, with the JSON", async () => {
     let job: Json = { state: "running" };
     const server = await httpServer((_, response) =>
       response
@@ -63,13 +63,13 @@ describe("an HTTP answer", () => {
     expect(await checkBuiltin(inherited, host)).toBeUndefined();
   });
 
-  it("can wait for a status that is an error to others", async () => {
+  it("can wait for an error status", async () => {
     const server = await httpServer((_, response) => response.writeHead(503).end());
     const trigger = await startTrigger(KIND, args({ url: server.url, status: [404, 503] }), new TestHost());
     expect(await trigger.next()).toMatchObject({ payload: { status: 503, body: null } });
   });
 
-  it("sends what it is told to, with the connection's headers and credentials", async () => {
+  it("sends the configured request, with the connection's headers and credentials", async () => {
     const server = await httpServer((_, response) => response.end());
     const host = new TestHost({
       api: {
@@ -101,7 +101,7 @@ describe("an HTTP answer", () => {
     });
   });
 
-  it("follows redirects, but takes credentials and headers to no other origin", async () => {
+  it("follows redirects, without credentials and headers for another origin", async () => {
     const other = await httpServer((_, response) => response.end("there"));
     const server = await httpServer((request, response) =>
       response.writeHead(302, { location: request.url === "/a" ? "/b" : `${other.url}/c` }).end(),
@@ -116,7 +116,7 @@ describe("an HTTP answer", () => {
     expect(other.requests[0]?.headers).not.toHaveProperty("authorization");
   });
 
-  it("puts no more than 256 KB into the event", async () => {
+  it("limits the event to 256 KB", async () => {
     const long = JSON.stringify(["ü".repeat(300_000)]);
     const server = await httpServer((_, response) =>
       response.setHeader("content-type", "application/json").end(long),
@@ -132,7 +132,7 @@ describe("an HTTP answer", () => {
     await host.logged(/longer than/);
   });
 
-  it("reads no endless answer to its end", async () => {
+  it("does not read an endless answer to its end", async () => {
     let isCancelled = false;
     const server = await httpServer((_, response) => {
       const more = (): void => {
@@ -151,7 +151,7 @@ describe("an HTTP answer", () => {
     await expect.poll(() => isCancelled, PATIENT).toBe(true);
   });
 
-  it("survives its server being in trouble, down and back", async () => {
+  it("survives errors and outages of its server", async () => {
     const server = await httpServer((_, response) => response.writeHead(503).end());
     const host = new TestHost();
     const pending = (await startTrigger(KIND, args({ url: server.url }), host)).begin();
@@ -162,10 +162,10 @@ describe("an HTTP answer", () => {
     server.answer = (_, response) => response.end("back");
     await server.up();
     expect(await pending.outcome).toMatchObject({ payload: { body: "back" } });
-    await host.logged(/it answers again/);
+    await host.logged(/poll succeeded again/);
   });
 
-  it("fails at once when it is refused or makes no sense", async () => {
+  it("fails at once if it is rejected or invalid", async () => {
     const server = await httpServer((_, response) => response.writeHead(401).end());
     const connections = {
       api: { type: "http", host: server.url, login: "ada", password: "lovelace" },
@@ -192,7 +192,7 @@ describe("an HTTP answer", () => {
     }
   });
 
-  it("stops at the abort within 100 ms, though nobody answers", { retry: 2 }, async () => {
+  it("stops at the abort within 100 ms, even without an answer", { retry: 2 }, async () => {
     const silent = createServer().listen(0, "127.0.0.1");
     const asked = Promise.withResolvers<void>();
     silent.on("connection", (socket) => {

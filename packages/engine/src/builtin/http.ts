@@ -1,7 +1,7 @@
 /**
- * An HTTP answer that is to come. A status that is not among those waited for is an answer too: it is waited on.
- * A server in trouble (429, 5xx) is asked again with growing pauses; one that wants other credentials (401, 407)
- * ends the trigger.
+ * Waits for an HTTP answer. A status that is not among the expected ones is an answer too: polling continues.
+ * A failing server (429, 5xx) is polled with growing pauses; a server that rejects the credentials (401, 407) ends the
+ * trigger.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { HttpArgs } from "@tradewind/sdk/builtin-triggers";
@@ -25,9 +25,9 @@ import type { Sight } from "./sights.ts";
 import { badArguments, refused } from "./trigger-error.ts";
 
 const KIND = "tradewind.http";
-/** More than this is not read. */
+/** Maximum number of bytes to read. */
 const MAX_READ_BYTES = 4 * 1024 * 1024;
-/** More than this does not go into the event. */
+/** Maximum size of the body in the event. */
 const MAX_EVENT_BYTES = 256 * 1024;
 const MAX_REDIRECTS = 5;
 const LOOKS_PER_HOST = 8;
@@ -49,7 +49,7 @@ export const httpKind = polledKind(KIND, {
     intervalMs: whole(1),
   }),
   intervalMs: ({ intervalMs }) => intervalMs,
-  // Bodies like to carry the time of day: a new one is not a new event.
+  // Bodies often contain the current time: a changed body is not a new event.
   again: "again",
   open: async (args, host, hide) => {
     const connection = args.connection === null ? null : await openConnection(host, args.connection, hide);
@@ -66,7 +66,7 @@ export const httpKind = polledKind(KIND, {
 interface Target {
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;
-  /** Sent to the target's own origin only, as is what the connection says. */
+  /** Sent to the target's own origin only, like the settings of the connection. */
   readonly authorization: string | null;
 }
 
@@ -76,7 +76,7 @@ function targetOf(args: HttpArgs, connection: OpenConnection | null): Target {
   try {
     url = new URL(args.url, base ?? undefined);
   } catch {
-    throw badArguments(KIND, "url: it is not absolute, and no connection says where it is");
+    throw badArguments(KIND, "url: it is not absolute, and no connection has its address");
   }
   if (!/^https?:$/.test(url.protocol)) throw badArguments(KIND, "url: it has to be http or https");
   if (url.username !== "" || url.password !== "") {
@@ -101,7 +101,7 @@ export function authorizationOf({ facts }: OpenConnection): string | null {
   return `Basic ${Buffer.from(`${login ?? ""}:${password ?? ""}`).toString("base64")}`;
 }
 
-/** null: the connection names no host; its credentials are for wherever the URL leads. */
+/** Null if the connection has no host; then its credentials apply to the URL of the trigger. */
 export function addressOf(connection: OpenConnection): URL | null {
   const { host, port, schema, type } = connection.facts;
   if (host === null || host === "") return null;
@@ -110,7 +110,7 @@ export function addressOf(connection: OpenConnection): URL | null {
   try {
     url = new URL(host.includes("://") ? host : `${scheme}://${host}`);
   } catch {
-    throw connection.unusable("its host is no address");
+    throw connection.unusable("its host is not an address");
   }
   if (port !== null) url.port = String(port);
   return url;
@@ -127,7 +127,7 @@ interface Answer {
   readonly isWhole: boolean;
 }
 
-/** Follows redirects itself: headers and credentials must not go along to another origin. */
+/** Follows redirects itself: headers and credentials must not be sent to another origin. */
 async function ask(args: HttpArgs, target: Target, signal: AbortSignal): Promise<Answer> {
   let url = target.url;
   let method = args.method;
@@ -177,7 +177,7 @@ function sightOf(args: HttpArgs, { url }: Target, answer: Answer, host: TriggerH
   const { status } = answer;
   if (!isWaitedFor(args, status)) {
     if (status === 401 || status === 407)
-      throw refused(`${shown(url)} refuses the credentials with ${status}`);
+      throw refused(`${shown(url)} rejected the credentials with ${status}`);
     if (status === 429 || status >= 500) throw new Error(`${shown(url)} answered ${status}`);
     return { note: `${shown(url)} answered ${status}` };
   }
@@ -186,7 +186,7 @@ function sightOf(args: HttpArgs, { url }: Target, answer: Answer, host: TriggerH
     if (parsed === undefined) return { note: `${shown(url)} answered ${status}, but not with JSON` };
     const { path, equals } = args.json;
     if (!isDeepStrictEqual(valueAt(parsed, path), equals)) {
-      return { note: `${shown(url)} answered ${status}; ${path.join(".")} is not yet what is waited for` };
+      return { note: `${shown(url)} answered ${status}; ${path.join(".")} does not match yet` };
     }
   }
   if (Buffer.byteLength(answer.text) > MAX_EVENT_BYTES) {
@@ -213,7 +213,7 @@ function parse({ text, isWhole }: Answer): Json | undefined {
   }
 }
 
-/** Own members only: `constructor` is not in anybody's answer. */
+/** Own members only, so that `constructor` is not found. */
 function valueAt(value: Json, path: readonly (string | number)[]): Json | undefined {
   let at: Json | undefined = value;
   for (const name of path) {
@@ -223,12 +223,12 @@ function valueAt(value: Json, path: readonly (string | number)[]): Json | undefi
   return at;
 }
 
-/** Cut between characters. */
+/** Truncated between characters. */
 function clipped(text: string): string {
   return new TextDecoder().decode(Buffer.from(text).subarray(0, MAX_EVENT_BYTES)).replace(/\uFFFD+$/, "");
 }
 
-/** Without its query: that may hold a token. */
+/** Without its query, which may contain a token. */
 function shown(url: URL): string {
   return `${url.origin}${url.pathname}`;
 }

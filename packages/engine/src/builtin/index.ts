@@ -1,7 +1,6 @@
 /**
- * The triggers that the engine itself knows how to run. Each is loaded when the first of its kind is: a triggerer
- * without S3 never loads a client for it. Kinds that need the engine's database are not here: the triggerer answers
- * those.
+ * The triggers that the engine runs itself. Each kind is loaded at its first use: a triggerer without S3 never loads its
+ * client. Kinds that need the engine's database are not here: the triggerer observes those.
  */
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -22,18 +21,18 @@ const KINDS: { readonly [K in keyof BuiltinTriggers]?: () => Promise<BuiltinKind
   "tradewind.redisstream": async () => (await import("./redis-stream.ts")).redisStreamKind,
 };
 
-/** How to run the triggers of this kind; undefined: it is not run, or not known. */
+/** The program of this kind; undefined: it does not run, or is unknown. */
 export async function builtinTrigger(kind: string): Promise<TriggerProgram | undefined> {
   return (await kindOf(kind))?.program;
 }
 
-/** One look, here and now: the event the trigger would fire with, or undefined. */
+/** Polls once: returns the event that the trigger would fire with, or undefined. */
 export async function checkBuiltin(call: TriggerCall, host: TriggerHost): Promise<Json | undefined> {
   const kind = await kindOf(call.kind);
   if (kind === undefined) {
     throw new EngineError(
       "TRIGGER_NOT_CHECKABLE",
-      `"${call.kind}" cannot be looked at here: only a triggerer can wait for it. Use the deferred mode.`,
+      `"${call.kind}" cannot be polled here: only a triggerer can wait for it. Use the deferred mode.`,
     );
   }
   return kind.check(call.args, host);

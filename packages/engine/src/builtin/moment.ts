@@ -1,13 +1,13 @@
 /**
- * Moments in time. The database fires these by itself and never has them run; they are here for a sensor that looks
- * once in a while, and for whoever runs one all the same.
+ * Times. The database fires these triggers itself and never runs them; they are here for sensors that poll, and for
+ * callers that run one anyway.
  */
 import type { TriggerHost } from "@tradewind/sdk/program";
 import { Pause } from "./abort.ts";
 import { instant, members, whole } from "./argument-readers.ts";
 import { builtinKind, type Fired } from "./builtin-kind.ts";
 
-/** Longer waits overflow the timer, and clocks are set meanwhile. */
+/** Longer waits overflow the timer, and the clock may be set meanwhile. */
 const LONGEST_TIMER_MS = 3_600_000;
 
 export const dateTimeKind = builtinKind("tradewind.datetime", {
@@ -19,7 +19,7 @@ export const dateTimeKind = builtinKind("tradewind.datetime", {
 export const timeDeltaKind = builtinKind("tradewind.timedelta", {
   args: members({ deltaMs: whole(0) }),
   run: ({ deltaMs }, host) => waitFor(Date.now() + deltaMs, null, host),
-  // A single look does not know when the wait began: whoever asks twice has to ask for the moment itself.
+  // A single poll does not know when the wait began: a caller that polls twice must use a fixed time.
   check: async ({ deltaMs }) => (deltaMs === 0 ? new Date().toISOString() : undefined),
 });
 

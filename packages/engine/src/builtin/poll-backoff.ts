@@ -1,6 +1,6 @@
 /**
- * How often a trigger that cannot look tries again: ten times in a row, each pause twice as long as the last, none
- * longer than five minutes. A look that succeeds wipes the slate. A refusal gets no second try.
+ * The retries of a trigger whose poll fails: ten times in a row, each pause twice as long as the last, up to five minutes.
+ * A successful poll resets the count. A refusal is not retried.
  */
 import type { TriggerHost } from "@tradewind/sdk/program";
 import { SecretMask } from "../secret/mask.ts";
@@ -11,7 +11,7 @@ const MAX_FAILURES = 10;
 const LONGEST_PAUSE_MS = 300_000;
 
 export class PollBackoff {
-  /** Secrets the trigger has got to know: they stay out of every message. */
+  /** Secrets that the trigger has read: they are masked in every message. */
   readonly mask = new SecretMask();
   readonly #host: TriggerHost;
   readonly #intervalMs: number;
@@ -23,11 +23,11 @@ export class PollBackoff {
   }
 
   succeeded(): void {
-    if (this.#failures > 0) this.#host.log("info", "it answers again", { failures: this.#failures });
+    if (this.#failures > 0) this.#host.log("info", "poll succeeded again", { failures: this.#failures });
     this.#failures = 0;
   }
 
-  /** How long to pause before the next attempt; throws when there will be none. */
+  /** The pause before the next attempt; throws if there is none. */
   failed(error: unknown): number {
     this.#failures++;
     const reason = this.#reason(error);
@@ -37,7 +37,7 @@ export class PollBackoff {
     }
     const failures = this.#failures;
     if (failures >= MAX_FAILURES) {
-      this.#host.log("error", `given up after ${failures} attempts: ${reason}`, { failures });
+      this.#host.log("error", `gave up after ${failures} attempts: ${reason}`, { failures });
       throw new EngineError("TRIGGER_GAVE_UP", `Failed ${failures} times in a row, last with: ${reason}`);
     }
     const longest = Math.max(this.#intervalMs, LONGEST_PAUSE_MS);
@@ -49,7 +49,7 @@ export class PollBackoff {
     return pause;
   }
 
-  /** The error of a look that is not tried again. Without its cause: nobody has masked that. */
+  /** The error of a poll that is not retried. Without its cause, which is not masked. */
   final(error: unknown): EngineError {
     const reason = this.#reason(error);
     if (error instanceof TriggerRefusal) return new TriggerRefusal(error.code, reason);
@@ -61,7 +61,7 @@ export class PollBackoff {
   }
 }
 
-/** A tenth more or less, so that what began together does not stay together. */
+/** Jitter of 10%, so that triggers that began together do not stay in step. */
 export function spread(ms: number): number {
   return Math.round(ms * (0.9 + Math.random() * 0.2));
 }

@@ -8,7 +8,7 @@ import { listedKind, polledKind } from "./poll-loop.ts";
 import type { Sight, Thing, View } from "./sights.ts";
 import { refused } from "./trigger-error.ts";
 
-/** A kind whose looks the test decides. */
+/** A kind whose polls the test controls. */
 function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | "again" | "never" } = {}) {
   const { again = "changed", ...view } = more;
   return polledKind("tradewind.file", {
@@ -25,7 +25,7 @@ function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | 
 const start = (kind: ReturnType<typeof kindOf>, host: TriggerHost, intervalMs = 1): Promise<RunningTrigger> =>
   kind.program.start({ path: "", intervalMs }, host);
 
-/** Looks that see these things, one after the other, then the last forever. */
+/** Polls that return these results, one after the other, then the last forever. */
 function seeing(...sights: (Sight | Error)[]): View["look"] {
   let at = 0;
   return async () => {
@@ -37,20 +37,20 @@ function seeing(...sights: (Sight | Error)[]): View["look"] {
 
 const nothing: Sight = { note: "nothing yet" };
 
-describe("the life of a polling trigger", () => {
-  it("looks at once, then every interval, under the limit of its place, until it fires", async () => {
+describe("a polling trigger", () => {
+  it("polls at once, then every interval, within the limit of its place, until it fires", async () => {
     const host = new TestHost();
     const trigger = await start(kindOf(seeing(nothing, nothing, { event: "now" })), host);
     expect(await trigger.next()).toEqual({ kind: "event", payload: "now", key: null });
     expect(host.polls).toBe(3);
     expect(host.limits).toEqual(Array(3).fill({ key: "somewhere", limit: 3 }));
-    // What it sees is told when it changes, not at every look.
+    // A result is logged when it changes, not at every poll.
     expect(host.lines.filter(({ message }) => message === "nothing yet")).toHaveLength(1);
     host.stop();
     await trigger.cleanup();
   });
 
-  it("does not wait an interval for its first look", async () => {
+  it("does not wait an interval for its first poll", async () => {
     const host = new TestHost();
     const trigger = await start(kindOf(seeing({ event: 1 })), host, 3_600_000);
     expect(await trigger.next()).toMatchObject({ payload: 1 });
@@ -58,7 +58,7 @@ describe("the life of a polling trigger", () => {
     await trigger.cleanup();
   });
 
-  it("fires again when what it sees has changed, and when it was gone in between", async () => {
+  it("fires again if the state has changed, or was gone in between", async () => {
     const host = new TestHost();
     const sights = [{ event: 1 }, { event: 1 }, { event: 2 }, nothing, { event: 2 }, { event: 3 }];
     const changing = await start(kindOf(seeing(...sights)), host);
@@ -74,7 +74,7 @@ describe("the life of a polling trigger", () => {
     host.stop();
   });
 
-  it("tries again after a failure, opening again, and forgets it after a success", async () => {
+  it("retries after a failure, opens again, and resets the count after a success", async () => {
     const host = new TestHost();
     let closed = 0;
     const failures = Array(8).fill(new Error("away"));
@@ -89,7 +89,7 @@ describe("the life of a polling trigger", () => {
     const pauses = warnings.slice(0, 8).map(({ fields }) => fields.retryInMs as number);
     expect(pauses[7]).toBeGreaterThanOrEqual(115);
     expect(pauses[7]).toBeLessThanOrEqual(141);
-    expect(host.lines.filter(({ message }) => message === "it answers again")).toHaveLength(2);
+    expect(host.lines.filter(({ message }) => message === "poll succeeded again")).toHaveLength(2);
     host.stop();
     await trigger.cleanup();
     expect(closed).toBe(17);
@@ -108,7 +108,7 @@ describe("the life of a polling trigger", () => {
     expect(host.lines.at(-1)).toMatchObject({ level: "error" });
   });
 
-  it("fails at once when it is refused", async () => {
+  it("fails at once on a refusal", async () => {
     const host = new TestHost();
     const trigger = await start(kindOf(seeing(refused("not for you, open-sesame"))), host);
     const error = await trigger.next().catch((thrown: Error) => thrown);
@@ -117,7 +117,7 @@ describe("the life of a polling trigger", () => {
     expect(host.polls).toBe(1);
   });
 
-  it("ends at the abort though its look does not heed it, and closes what it opened", async () => {
+  it("ends at the abort even if its poll ignores it, and closes what it opened", async () => {
     const host = new TestHost();
     let closed = 0;
     const looking = Promise.withResolvers<void>();
@@ -134,7 +134,7 @@ describe("the life of a polling trigger", () => {
     expect(closed).toBe(1);
   });
 
-  it("looks before the interval is over when there is a hurry", async () => {
+  it("polls before the interval has passed on a hurry", async () => {
     const host = new TestHost();
     let hurry = () => {};
     const watch: View["watch"] = (call) => {
@@ -151,7 +151,7 @@ describe("the life of a polling trigger", () => {
 });
 
 describe("one check", () => {
-  it("answers with the event or with nothing, and closes what it opened", async () => {
+  it("returns the event or undefined, and closes what it opened", async () => {
     const host = new TestHost();
     let closed = 0;
     const kind = kindOf(seeing(nothing, { event: [1] }), { close: () => void closed++ });
@@ -171,7 +171,7 @@ describe("one check", () => {
 });
 
 describe("the kinds", () => {
-  it("are known by their ids, and those of the triggerer are not among them", async () => {
+  it("are found by their ids, except those of the triggerer", async () => {
     expect((await builtinTrigger("tradewind.sql"))?.id).toBe("tradewind.sql");
     for (const kind of ["tradewind.dagrun", "tradewind.webhook", "toString", "mine"]) {
       expect(await builtinTrigger(kind)).toBeUndefined();
@@ -181,7 +181,7 @@ describe("the kinds", () => {
     });
   });
 
-  it("refuse wrong arguments by name, without showing them", async () => {
+  it("reject invalid arguments by name, without their values", async () => {
     const error = await startTrigger(
       "tradewind.http",
       { url: 5, method: "GET", bode: "s3cr3t" },
@@ -195,7 +195,7 @@ describe("the kinds", () => {
 });
 
 describe("moments", () => {
-  it("a date that is past fires at once, one to come when it has come", async () => {
+  it("with a past date fires at once, with a future date at that time", async () => {
     const host = new TestHost();
     const past = "2026-01-01T00:00:00.000Z";
     expect(await checkBuiltin(callOf("tradewind.datetime", { moment: past }), host)).toBe(past);
@@ -207,7 +207,7 @@ describe("moments", () => {
     expect(await trigger.next()).toEqual({ kind: "done" });
   });
 
-  it("a length of time fires with the moment at which it is over", async () => {
+  it("with a duration fires with the time of its end", async () => {
     const begun = Date.now();
     const trigger = await startTrigger("tradewind.timedelta", { deltaMs: 50 }, new TestHost());
     const event = await trigger.next();
@@ -224,14 +224,14 @@ describe("moments", () => {
   });
 });
 
-describe("what a former start has told", () => {
+describe("the last event of an earlier start", () => {
   const held = (lastEvent: Json) => {
     const host = new TestHost();
     const ceased: number[] = [];
     return Object.assign(host, { lastEvent, ceased: () => void ceased.push(host.polls), times: ceased });
   };
 
-  it("is not told again while it is so, but when it has changed, or ceased and come again", async () => {
+  it("is not reported again while it holds, but after a change, or when it has ended and returned", async () => {
     const host = held(1);
     const trigger = await start(
       kindOf(seeing({ event: 1 }, { event: 2 }, nothing, nothing, { event: 2 })),
@@ -247,14 +247,14 @@ describe("what a former start has told", () => {
     again.stop();
   });
 
-  it("is all there was to tell, of what happens once", async () => {
+  it("ends a trigger that fires once", async () => {
     const trigger = await start(kindOf(seeing({ event: 1 }), { again: "never" }), held(1));
     expect(await trigger.next()).toEqual({ kind: "done" });
   });
 });
 
 describe("several things", () => {
-  /** Looks that find these, one after the other, then the last forever; counts what was taken of each. */
+  /** Polls that find these things, one after the other, then the last forever; counts what was read of each. */
   function listing(...looks: (readonly (readonly [name: string, key: string])[])[]) {
     const taken: number[] = [];
     const kind = listedKind("tradewind.file", {
@@ -275,7 +275,7 @@ describe("several things", () => {
     return { kind, taken };
   }
 
-  it("are an event each, with their keys, in their order; the first is found without the others", async () => {
+  it("are one event each, with their keys, in order; the first is found without reading the others", async () => {
     const host = new TestHost();
     const all = Array.from({ length: 250 }, (_, n) => [`f${n}`, `k${n}`] as const);
     const { kind, taken } = listing([], all);
@@ -291,7 +291,7 @@ describe("several things", () => {
     await trigger.cleanup();
   });
 
-  it("are not told again when the last start told of them, as far as that is known", async () => {
+  it("are not reported again if the last start reported them, as far as known", async () => {
     const host = Object.assign(new TestHost(), { lastEvent: "b 1" });
     const { kind } = listing([["a", "1"] as const, ["b", "1"] as const, ["c", "1"] as const]);
     const trigger = await start(kind, host);
@@ -303,7 +303,7 @@ describe("several things", () => {
     await trigger.cleanup();
   });
 
-  it("are told again when they have changed, and when they were gone", async () => {
+  it("are reported again after a change, and after an absence", async () => {
     const host = new TestHost();
     const [first, changed, other] = [["a", "1"] as const, ["a", "2"] as const, ["b", "1"] as const];
     const { kind } = listing([first], [first], [changed], [other], [changed]);

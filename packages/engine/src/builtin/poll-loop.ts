@@ -1,10 +1,10 @@
 /**
- * The life of a trigger that asks the outside world again and again: the first time at once, then every interval,
- * with the patience of `patience.ts` when it cannot ask. What it asks with is opened again after every failure, so
- * that a changed connection (a new password, another host) is picked up without a restart.
+ * The loop of a trigger that polls the outside world: the first time at once, then every interval, with the backoff of
+ * poll-backoff.ts after a failure. Its client is opened again after every failure, so that a changed connection (a new
+ * password, another host) is used without a restart.
  *
- * It fires when what it waits for is so, and fires again when that has come about again (sights.ts). A wait takes the
- * first event and stops the trigger; a schedule listens on.
+ * It fires when its condition holds, and again when the condition has returned (sights.ts). A wait uses the first event
+ * and stops the trigger; a schedule continues.
  */
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -23,15 +23,15 @@ import {
   type Watch,
 } from "./sights.ts";
 
-/** No single look may take longer. */
+/** Time limit of a single poll. */
 const LOOK_TIMEOUT_MS = 30_000;
 
 export interface PolledKind<A> {
   readonly args: Reader<A>;
   readonly intervalMs: (args: A) => number;
-  /** `hide`: keeps a secret out of every message. */
+  /** `hide`: masks a secret in every message. */
   open(args: A, host: TriggerHost, hide: (secret: string) => void): Promise<View>;
-  /** "changed": an event that differs from the last one is a new one; "again": only when it was not so in between. */
+  /** "changed": an event that differs from the last one is new; "again": only if the condition did not hold in between. */
   readonly again: StateWatch["again"];
 }
 
@@ -54,7 +54,7 @@ export function listedKind<K extends keyof BuiltinTriggers>(
   return kindOf(id, { ...kind, watchFrom: (host) => new ThingWatch(host.lastEvent) });
 }
 
-/** What both have in common. */
+/** The common part of both. */
 interface AnyKind<A, V extends Place> {
   readonly args: Reader<A>;
   readonly intervalMs: (args: A) => number;
@@ -115,7 +115,7 @@ async function* poll<A, V extends Place>(
       try {
         if (view === undefined) {
           view = await opened(kind.open(args, host, hide), host.abort);
-          // Once it has fired there is no hurry: a file that is being written would fire with every piece.
+          // After it has fired there is no hurry: a file that is being written would fire with every write.
           view.watch?.((name) => watch.isWorthALook(name) && pause.hurry());
         }
         seen = await lookOnce(watch, view, host);
@@ -141,7 +141,7 @@ async function* poll<A, V extends Place>(
   }
 }
 
-/** The deadline begins when it is this look's turn. */
+/** The time limit begins when it is the turn of this poll. */
 async function lookOnce<V extends Place>(watch: Watch<V>, view: V, host: TriggerHost): Promise<Seen> {
   const turn = host.limited(view.place, view.limit, async () => {
     try {
@@ -153,7 +153,7 @@ async function lookOnce<V extends Place>(watch: Watch<V>, view: V, host: Trigger
   return await untilAborted(turn, host.abort);
 }
 
-/** What opens after the trigger was stopped has nobody left to close it. */
+/** Closes what opens after the trigger was stopped. */
 async function opened<V extends Place>(opening: Promise<V>, abort: AbortSignal): Promise<V> {
   try {
     return await untilAborted(opening, abort);

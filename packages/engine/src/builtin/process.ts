@@ -1,4 +1,4 @@
-/** The end of a process on this machine. A number that was given to another process meanwhile is an end, too. */
+/** Waits for the end of a process on this machine. A reuse of its id by another process is an end, too. */
 import { readFileSync } from "node:fs";
 import { processIdentity } from "../service/process-identity.ts";
 import { instant, members, orNull, whole } from "./argument-readers.ts";
@@ -6,9 +6,9 @@ import { polledKind } from "./poll-loop.ts";
 import type { View } from "./sights.ts";
 
 const INTERVAL_MS = 1_000;
-/** Start times are kept to the second, and the moment of boot that they are counted from can be adjusted by one. */
+/** Start times have a resolution of one second, and the boot time they are relative to can be adjusted by one. */
 const TOLERANCE_MS = 2_000;
-/** What Linux counts start times in, on every platform that Node runs on. */
+/** The unit of start times on Linux, on every platform that Node supports. */
 const TICKS_PER_SECOND = 100;
 
 export const processKind = polledKind("tradewind.process", {
@@ -30,7 +30,7 @@ export const processKind = polledKind("tradewind.process", {
   },
 });
 
-/** Where the system does not tell, whoever has the number is the one. */
+/** Where the system does not report start times, the id alone decides. */
 function isThatOne(identity: string, startedAt: string | null): boolean {
   const began = startedAt === null ? null : startOf(identity);
   return began === null || Math.abs(began - Date.parse(startedAt as string)) <= TOLERANCE_MS;

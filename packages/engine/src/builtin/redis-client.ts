@@ -1,6 +1,6 @@
 /**
- * Clients of Redis. They do not reconnect by themselves: whoever needs one that is down connects it, learns the real
- * reason when that fails, and has the trigger's own patience to try again.
+ * Clients of Redis. They do not reconnect on their own: a caller connects a client that is down, gets the real reason if
+ * that fails, and retries with the trigger's own backoff.
  */
 import { Redis } from "ioredis";
 import { untilAborted } from "./abort.ts";
@@ -10,7 +10,7 @@ import { refused } from "./trigger-error.ts";
 
 const CONNECT_TIMEOUT_MS = 10_000;
 
-/** For commands that answer at once; one per connection, its commands share a socket. */
+/** For commands that return at once; one per connection, its commands share a socket. */
 export const redisClients = new SharedClients<RedisClient>((client) => client.close());
 
 export class RedisClient {
@@ -20,7 +20,7 @@ export class RedisClient {
 
   constructor(connection: OpenConnection) {
     const { port, login, password, schema, type } = connection.facts;
-    if (!/^rediss?$/.test(type)) throw connection.unusable(`its type is "${type}", and redis is needed`);
+    if (!/^rediss?$/.test(type)) throw connection.unusable(`its type is "${type}", but must be redis`);
     const db = Number(schema || connection.option("db") || 0);
     if (!Number.isInteger(db) || db < 0) throw connection.unusable("its schema has to be a database number");
     const isEncrypted = type === "rediss" || connection.option("ssl") === "true";
@@ -46,7 +46,7 @@ export class RedisClient {
     });
   }
 
-  /** Sends a command as it is, over a connection that is made when there is none. */
+  /** Sends a command, and connects first if there is no connection. */
   async call(command: string, args: readonly (string | number)[], signal: AbortSignal): Promise<unknown> {
     await untilAborted(this.#connected(), signal);
     try {
@@ -72,7 +72,7 @@ export class RedisClient {
     this.#lastError = null;
     try {
       await this.#redis.connect();
-      // A database that does not exist is no failure to the library: it would look into another one.
+      // The library does not report a missing database as an error: it would use another one.
       if (this.#lastError !== null) throw this.#lastError;
     } catch (error) {
       this.#redis.disconnect();
@@ -80,7 +80,7 @@ export class RedisClient {
     }
   }
 
-  /** The reason why a connection closed comes apart from what was under way on it. */
+  /** The reason of a closed connection is reported apart from its pending commands. */
   #explained(error: unknown): unknown {
     const message = (error as Error).message;
     if (

@@ -1,4 +1,4 @@
-/** A key that is to appear in Redis, or to hold a certain text. */
+/** Waits for a key in Redis, or for a value of it. */
 import { anyText, members, orNull, text, whole } from "./argument-readers.ts";
 import { openConnection } from "./connection.ts";
 import { polledKind } from "./poll-loop.ts";

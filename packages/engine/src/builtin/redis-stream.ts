@@ -1,11 +1,10 @@
 /**
- * Every entry of a Redis stream is an event. With a group an entry is acknowledged when its event is stored, and what
- * was read and not acknowledged is read again: after a failure, by the next start of the trigger, on any machine.
- * All starts of a trigger are the same consumer, so that one finds what another left.
+ * Every entry of a Redis stream is an event. With a group an entry is acknowledged when its event is stored, and
+ * unacknowledged entries are read again: after a failure, by the next start of the trigger, on any machine. All starts of
+ * a trigger use the same consumer name, so that each finds the entries of the others.
  *
- * Whoever dies between the storing and the acknowledgement leaves an entry that comes a second time, with the same
- * key (its id). Without a group nothing is acknowledged: a start begins after the last event of the former one, where
- * that is known here, else at `from` once more.
+ * If the process dies between the store and the acknowledgement, the entry comes again with the same key (its id). Without
+ * a group nothing is acknowledged: a start begins after the last event of the earlier one if known, else at `from` again.
  */
 import type { RedisStreamArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -40,7 +39,7 @@ export const redisStreamKind = builtinKind("tradewind.redisstream", {
       for (const wait of [null, 0]) {
         const [entry] = await reader.read(wait, 1);
         if (entry === undefined) continue;
-        // The task that asked has it now; nobody will say when it has stored it.
+        // The calling task has the entry now; no acknowledgement follows.
         await reader.acknowledge(entry.id);
         return eventOf(entry);
       }
@@ -59,7 +58,7 @@ async function* follow(args: RedisStreamArgs, host: BuiltinHost): AsyncGenerator
   const before = args.group === null ? (host.lastEvent as Partial<Entry> | undefined)?.id : undefined;
   const position: Position = { last: before ?? null };
   let reader: StreamReader | undefined;
-  /** Runs one step on an open reader; undefined: it failed, the pause is over, and the reader is gone. */
+  /** Runs one step on an open reader; undefined: it failed, the pause has ended, and the reader is closed. */
   const attempt = async <T>(step: (reader: StreamReader) => Promise<T>): Promise<T | undefined> => {
     try {
       reader ??= await openReader(args, host, patience, position);
@@ -80,7 +79,7 @@ async function* follow(args: RedisStreamArgs, host: BuiltinHost): AsyncGenerator
       for (const entry of entries ?? []) {
         if (host.abort.aborted) return;
         yield { payload: eventOf(entry), key: entry.id };
-        // Resumed: it is stored. To read on before the acknowledgement got through would deliver it again.
+        // Resumed: it is stored. Reading on before the acknowledgement has succeeded would deliver it again.
         let isAcknowledged: boolean | undefined;
         while (!isAcknowledged && !host.abort.aborted) {
           isAcknowledged = await attempt(async (open) => {
@@ -118,7 +117,7 @@ async function openReader(
 ): Promise<StreamReader> {
   const opening = openConnection(host, args.connection, (secret) => void patience.mask.add(secret));
   const connection = await untilAborted(opening, host.abort);
-  // A socket of its own: a read that blocks holds up whatever comes after it.
+  // A separate socket: a blocking read delays all later commands.
   const reader = new StreamReader(new RedisClient(connection), args, host, position);
   try {
     await reader.begin();
@@ -134,9 +133,9 @@ class StreamReader {
   readonly #args: RedisStreamArgs;
   readonly #host: TriggerHost;
   readonly #position: Position;
-  /** Up to where the entries left unacknowledged have been read again; null: all of them. */
+  /** Up to where unacknowledged entries have been read again; null: all of them. */
   #pending: string | null = "0";
-  /** Without a group: what was read last. */
+  /** Without a group: the last entry that was read. */
   #after: string;
 
   constructor(redis: RedisClient, args: RedisStreamArgs, host: TriggerHost, position: Position) {
@@ -150,19 +149,19 @@ class StreamReader {
   async begin(): Promise<void> {
     const { stream, group } = this.#args;
     if (group !== null) {
-      // Where it begins if it is new, or if somebody deleted the stream and the group with it.
+      // The start position if the group is new, or if the stream was deleted together with the group.
       await this.#call("XGROUP", ["CREATE", stream, group, this.#after, "MKSTREAM"]).catch((error: Error) => {
         if (!error.message.startsWith("BUSYGROUP")) throw error;
       });
     } else if (this.#after === "$") {
-      // As an id: what is added between two reads would be in neither.
+      // As an id: an entry that is added between two reads would be in neither.
       const newest = (await this.#call("XREVRANGE", [stream, "+", "-", "COUNT", 1])) as [string, string[]][];
       this.#after = newest[0]?.[0] ?? "0-0";
       this.#position.last = this.#after;
     }
   }
 
-  /** Entries that are there, else those that come within `blockMs`; null: what was left unacknowledged, only. */
+  /** Existing entries, else entries that arrive within `blockMs`; null: only unacknowledged entries. */
   async read(blockMs: number | null, count: number): Promise<Entry[]> {
     if (this.#args.group === null) {
       if (blockMs === null) return [];
@@ -216,7 +215,7 @@ class StreamReader {
 
 interface RawEntry {
   readonly id: string;
-  /** null: it was deleted since it was read first. */
+  /** Null if the entry was deleted after it was first read. */
   readonly fields: readonly string[] | null;
 }
 

@@ -42,7 +42,7 @@ const stream = (name: string, settings: Partial<RedisStreamArgs> = {}): Json => 
   ...settings,
 });
 
-/** Connections that triggers have open. */
+/** Open connections of triggers. */
 async function clients(): Promise<number> {
   const list = String(await redis.client.call("CLIENT", "LIST"));
   return list.split("\n").filter((line) => line.includes("name=tradewind-trigger")).length;
@@ -72,7 +72,7 @@ describe("a key", () => {
     });
   });
 
-  it("fires when it holds the text that is waited for, not before", async () => {
+  it("fires when it has the expected value, not before", async () => {
     await redis.client.set("state", "building");
     const here = host();
     const pending = (await startTrigger(KEY, key("state", "ready"), here)).begin();
@@ -82,13 +82,13 @@ describe("a key", () => {
     expect(await pending.outcome).toMatchObject({ payload: { value: "ready" } });
   });
 
-  it("may hold something else than a text", async () => {
+  it("may be of a type other than string", async () => {
     await redis.client.rpush("list", "a");
     expect(await checkBuiltin(callOf(KEY, key("list")), host())).toEqual({ key: "list", value: null });
     expect(await checkBuiltin(callOf(KEY, key("list", "a")), host())).toBeUndefined();
   });
 
-  it("is looked for over one connection by all triggers, which closes with the last", async () => {
+  it("is polled over one connection by all triggers, which closes with the last", async () => {
     const triggers = [];
     for (let at = 0; at < 10; at++) {
       const here = host();
@@ -102,7 +102,7 @@ describe("a key", () => {
     await expect.poll(clients, PATIENT).toBe(0);
   });
 
-  it("survives its server being down and back", async () => {
+  it("survives an outage of its server", async () => {
     const here = host();
     const pending = (await startTrigger(KEY, key("later"), here)).begin();
     await here.morePolls(2);
@@ -112,10 +112,10 @@ describe("a key", () => {
     await redis.up();
     await redis.client.set("later", "1");
     expect(await pending.outcome).toMatchObject({ payload: { key: "later" } });
-    await here.logged(/it answers again/);
+    await here.logged(/poll succeeded again/);
   });
 
-  it("fails at once when another look cannot help, and says why, without secrets", async () => {
+  it("fails at once with the reason if retrying would not help, without secrets", async () => {
     const cases: [Partial<ConnectionFacts>, string, RegExp][] = [
       [{ password: "wrong-horse" }, "TRIGGER_REFUSED", /WRONGPASS/],
       [{ password: null }, "TRIGGER_REFUSED", /NOAUTH/],
@@ -139,7 +139,7 @@ describe("a key", () => {
   });
 });
 
-/** Until a trigger waits at the server for entries to come. */
+/** Waits until a trigger blocks at the server for new entries. */
 async function waiting(count = 1): Promise<void> {
   const blocked = async () => {
     const list = String(await redis.client.call("CLIENT", "LIST"));
@@ -154,7 +154,7 @@ async function add(name: string, n: string): Promise<string> {
 }
 
 describe("a stream without a group", () => {
-  it("fires with every entry that is new, in order, not before", async () => {
+  it("fires with every new entry, in order, not before", async () => {
     await add("news", "old");
     const trigger = await startTrigger(STREAM, stream("news"), host());
     const pending = trigger.begin();
@@ -170,7 +170,7 @@ describe("a stream without a group", () => {
     expect(text(await trigger.next())).toBe("2");
   });
 
-  it("begins where it is told to", async () => {
+  it("begins at the given position", async () => {
     const ids = [await add("tale", "1"), await add("tale", "2"), await add("tale", "3")];
     const all = await startTrigger(STREAM, stream("tale", { from: "0" }), host());
     expect([await all.next(), await all.next(), await all.next()].map(text)).toEqual(["1", "2", "3"]);
@@ -182,7 +182,7 @@ describe("a stream without a group", () => {
     expect(await checkBuiltin(callOf(STREAM, stream("tale")), host())).toBeUndefined();
   });
 
-  it("goes on after the last event of a former start, where it is told of one", async () => {
+  it("continues after the last event of an earlier start, if known", async () => {
     const first = await redis.client.xadd("former", "*", "n", "1");
     await redis.client.xadd("former", "*", "n", "2");
     const lastEvent = { id: String(first), fields: { n: "1" } };
@@ -190,7 +190,7 @@ describe("a stream without a group", () => {
     expect(text(await running.next())).toBe("2");
   });
 
-  it("misses nothing that is added while its server was away for it", async () => {
+  it("misses no entry that is added while its server is unreachable", async () => {
     const here = host();
     const trigger = await startTrigger(STREAM, stream("gaps"), here);
     const pending = trigger.begin();
@@ -201,7 +201,7 @@ describe("a stream without a group", () => {
     await here.logged(/; attempt 1 of 10/);
   });
 
-  it("stops at the abort within 100 ms, and leaves no connection behind", { retry: 2 }, async () => {
+  it("stops at the abort within 100 ms, and closes its connection", { retry: 2 }, async () => {
     const trigger = await startTrigger(STREAM, stream("quiet"), host());
     const { outcome } = trigger.begin();
     await waiting();
@@ -228,7 +228,7 @@ describe("a stream with a group", () => {
     expect(await unacknowledged("orders", "g")).toEqual([]);
   });
 
-  it("delivers again what was not stored before the trigger moved elsewhere", async () => {
+  it("delivers an entry again that was not stored before the trigger moved", async () => {
     for (const n of ["1", "2", "3"]) await add("moves", n);
     const first = await startTrigger(STREAM, grouped("moves"), host());
     expect(text(await first.next())).toBe("1");
@@ -245,7 +245,7 @@ describe("a stream with a group", () => {
     expect(text(await pending.outcome)).toBe("4");
   });
 
-  it("survives its server being killed between event and acknowledgement", async () => {
+  it("survives a kill of its server between event and acknowledgement", async () => {
     for (const n of ["1", "2"]) await add("crash", n);
     const here = host();
     const trigger = await startTrigger(STREAM, grouped("crash"), here);
@@ -261,7 +261,7 @@ describe("a stream with a group", () => {
     expect(await unacknowledged("crash", "g")).toEqual([]);
   });
 
-  it("makes its group again when somebody deleted the stream", async () => {
+  it("creates its group again after the stream was deleted", async () => {
     await add("wiped", "1");
     const here = host();
     const trigger = await startTrigger(STREAM, grouped("wiped"), here);
@@ -274,7 +274,7 @@ describe("a stream with a group", () => {
     expect(text(await pending.outcome)).toBe("2");
   });
 
-  it("passes over entries that were deleted before they were stored", async () => {
+  it("skips entries that were deleted before they were stored", async () => {
     const ids = [await add("holes", "1"), await add("holes", "2")];
     const first = await startTrigger(STREAM, grouped("holes"), host());
     expect(text(await first.next())).toBe("1");
@@ -287,7 +287,7 @@ describe("a stream with a group", () => {
     expect(await unacknowledged("holes", "g")).toEqual([ids[1]]);
   });
 
-  it("gives each check the next entry, and takes it for stored", async () => {
+  it("returns the next entry to each check, and acknowledges it", async () => {
     for (const n of ["1", "2"]) await add("checks", n);
     const call = callOf(STREAM, grouped("checks"));
     expect(await checkBuiltin(call, host())).toMatchObject({ fields: { n: "1" } });

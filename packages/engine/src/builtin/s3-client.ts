@@ -1,4 +1,4 @@
-/** Clients of S3 and of what speaks like it, made from a stored connection or from the environment. */
+/** Clients of S3 and compatible stores, created from a stored connection or from the environment. */
 import { S3Client, type S3ClientConfig } from "@aws-sdk/client-s3";
 import type { TriggerHost } from "@tradewind/sdk/program";
 import { type OpenConnection, openConnection } from "./connection.ts";
@@ -21,7 +21,7 @@ export async function holdS3(
   return clients.hold(connection.fingerprint, () => new S3Client(config));
 }
 
-/** Trying again is the trigger's own business: it says so in the log. */
+/** The trigger itself retries, and logs it. */
 const PATIENCE: S3ClientConfig = {
   maxAttempts: 1,
   requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, requestTimeout: REQUEST_TIMEOUT_MS },
@@ -59,11 +59,11 @@ function endpointOf(connection: OpenConnection): string | undefined {
     if (port !== null && connection.option("endpoint_url") === null) url.port = String(port);
     return url.href;
   } catch {
-    throw connection.unusable("its endpoint_url is no address");
+    throw connection.unusable("its endpoint_url is not an address");
   }
 }
 
-/** Turns what another try cannot mend into a refusal. */
+/** Turns an error that retrying would not solve into a refusal. */
 export function s3Failure(error: unknown, what: string): unknown {
   const { name, message } = error as Error;
   const status = statusOf(error);
@@ -71,7 +71,7 @@ export function s3Failure(error: unknown, what: string): unknown {
     const isFinal = name === "CredentialsProviderError" || message === "Region is missing";
     return isFinal ? refused(`${what}: ${message}`) : error;
   }
-  // An answer to HEAD has no text that would say more.
+  // The answer to HEAD has no body with a reason.
   const said = [status, ...[name, message].filter((text) => !/^Unknown/.test(text))].join(" ");
   const isPassing = status >= 500 || status === 429 || status === 408 || name === "RequestTimeTooSkewed";
   if (isPassing) return new Error(`${what}: ${said}`);

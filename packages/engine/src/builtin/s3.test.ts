@@ -48,7 +48,7 @@ describe("an object", () => {
     });
   });
 
-  it("by a pattern: the first match in order, across folders and pages", async () => {
+  it("by a pattern returns the first match in order, across folders and pages", async () => {
     const call = (name: string) => callOf("tradewind.s3key", key(name, { bucket: "many", wildcard: true }));
     expect(await checkBuiltin(call("p/*.parquet"), host())).toBeUndefined();
     const names = Array.from({ length: 1_050 }, (_, at) => `p/${String(at).padStart(5, "0")}.csv`);
@@ -59,7 +59,7 @@ describe("an object", () => {
     await server.put("many", "p/x/a.parquet", "1");
     expect(await checkBuiltin(call("p/*.parquet"), host())).toMatchObject({ key: "p/x/a.parquet", size: 1 });
     expect(await checkBuiltin(call("p/0000?.csv"), host())).toMatchObject({ key: "p/00000.csv" });
-    // Without `wildcard` a star is a star.
+    // Without `wildcard`, a star is a literal.
     const literal = callOf("tradewind.s3key", key("p/*.parquet", { bucket: "many" }));
     expect(await checkBuiltin(literal, host())).toBeUndefined();
 
@@ -72,7 +72,7 @@ describe("an object", () => {
     ).toBeUndefined();
   });
 
-  it("one of many: a prefix fires when there are enough", async () => {
+  it("by a prefix fires when there are enough keys", async () => {
     const here = host();
     const pending = (await startTrigger("tradewind.s3prefix", prefix("parts/", 2), here)).begin();
     await server.put("exports", "parts/b", "");
@@ -86,7 +86,7 @@ describe("an object", () => {
     });
   });
 
-  it("survives its server being down and back", async () => {
+  it("survives an outage of its server", async () => {
     const server = await s3Server(["exports"]);
     const here = new TestHost({ lake: server.connection });
     const pending = (await startTrigger("tradewind.s3key", key("late"), here)).begin();
@@ -97,10 +97,10 @@ describe("an object", () => {
     await server.up();
     await server.put("exports", "late", "x");
     expect(await pending.outcome).toMatchObject({ payload: { key: "late" } });
-    await here.logged(/it answers again/);
+    await here.logged(/poll succeeded again/);
   });
 
-  it("fails at once when another look cannot help, and says why, without secrets", async () => {
+  it("fails at once with the reason if retrying would not help, without secrets", async () => {
     const connection = { ...server.connection, extra: { endpoint_url: "http://[" } };
     const cases: [string, Json, Parameters<typeof withChange>[0], string, RegExp][] = [
       ["tradewind.s3key", key("x", { bucket: "nowhere" }), {}, "TRIGGER_REFUSED", /nowhere/],
@@ -132,7 +132,7 @@ describe("an object", () => {
     }
   });
 
-  it("stops at the abort within 100 ms, though nobody answers", { retry: 2 }, async () => {
+  it("stops at the abort within 100 ms, even without an answer", { retry: 2 }, async () => {
     const asked = Promise.withResolvers<void>();
     const silent = await httpServer(() => asked.resolve());
     const here = withChange({ extra: { endpoint_url: silent.url } });

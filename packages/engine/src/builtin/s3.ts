@@ -1,4 +1,4 @@
-/** Objects that are to appear in a bucket: one by its key or a pattern, or a number of them under a prefix. */
+/** Waits for objects in a bucket: one by its key or a pattern, or a number of them under a prefix. */
 import {
   HeadBucketCommand,
   HeadObjectCommand,
@@ -13,7 +13,7 @@ import { holdS3, s3Failure, statusOf } from "./s3-client.ts";
 import type { Sight, Thing } from "./sights.ts";
 
 const LOOKS_PER_BUCKET = 8;
-/** As many keys go into the event of a prefix. */
+/** Maximum number of keys in the event of a prefix. */
 const MAX_KEYS = 1_000;
 
 export const s3KeyKind = listedKind("tradewind.s3key", {
@@ -76,7 +76,7 @@ async function* matchesOf(bucket: Bucket, { key }: S3KeyArgs, signal: AbortSigna
   }
 }
 
-/** Written again it is another event. Neither way to ask tells more that both tell. */
+/** Written again it is another event. Only these fields are in both HEAD and list answers. */
 function thingOf(event: S3KeyEvent): Thing {
   const { key, lastModified, size } = event;
   return { name: key, event: { ...event }, key: `${lastModified} ${size} ${key}` };
@@ -115,7 +115,7 @@ class Bucket {
       return this.#event(key, found.ContentLength, found.LastModified);
     } catch (error) {
       if (statusOf(error) !== 404) throw s3Failure(error, `s3://${this.name}/${key}`);
-      // No answer to HEAD says why: a bucket that does not exist would be waited for in vain.
+      // The answer to HEAD has no reason: a missing bucket would be awaited forever.
       await this.#mustExist(abortSignal);
       return undefined;
     }
@@ -144,7 +144,7 @@ class Bucket {
     try {
       await this.#client.send(new HeadBucketCommand(where), { abortSignal });
     } catch (error) {
-      // Whoever may read one key only may not ask for the bucket.
+      // A user with access to one key only may not query the bucket.
       if (statusOf(error) !== 403) throw s3Failure(error, `bucket ${this.name}`);
     }
     this.#isKnown = true;

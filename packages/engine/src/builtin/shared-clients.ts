@@ -1,11 +1,11 @@
 /**
- * Clients that are dear to open and good to share: one per connection, however many triggers use it, closed when the
- * last of them has let go. A connection that was changed has another key and so a client of its own, while the old one
- * serves whoever still holds it.
+ * Clients that are expensive to open and can be shared: one per connection, for any number of triggers, closed when the
+ * last of them has released it. A changed connection has another key and so a new client, while the old one serves its
+ * remaining holders.
  */
 export interface Held<C> {
   readonly client: C;
-  /** Harmless when repeated. */
+  /** Idempotent. */
   release(): void;
 }
 

@@ -1,39 +1,39 @@
 /**
- * What a look has found that is new. There are two sorts of things to see:
+ * Finds what is new in the result of a poll. There are two kinds of results:
  *
- * A state: an answer, a row, a value. It may cease and come again, so nothing about it tells this time from the last.
- * The last event is remembered beyond this process, until the state is seen to have ceased: a start that finds it as it
- * was says nothing.
+ * A state: an answer, a row, a value. It may end and return, so nothing in it distinguishes this occurrence from the
+ * last. The last event is stored outside of this process until the state is seen to have ended: a start that finds the
+ * same state reports nothing.
  *
- * Things: files, objects of a bucket. Each is an event of its own, with a key that tells this state of it from all
- * others. Whoever sees it again, in whatever process, gives the same key, and whoever stores events knows it.
+ * Things: files, objects of a bucket. Each is an event of its own, with a key that identifies its current version. Every
+ * process computes the same key, so the store of events recognizes it.
  */
 import { isDeepStrictEqual } from "node:util";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { BuiltinHost, Fired } from "./builtin-kind.ts";
 
-/** What was seen: the event, or in a few words why there is none yet. */
+/** The result of a poll: the event, or in a few words why there is none yet. */
 export type Sight = { readonly event: Json } | { readonly event?: undefined; readonly note: string };
 
-/** Where looks are made. */
+/** The target of polls. */
 export interface Place {
-  /** Looks at the same place are limited together, across all triggers of the process. */
+  /** Polls of the same place share a limit, across all triggers of the process. */
   readonly place: string;
   readonly limit: number;
-  /** Calls `hurry` when it is worth looking before the interval is over. `name`: of the thing that was changed. */
+  /** Calls `hurry` if a poll before the interval is worthwhile. `name`: of the changed thing. */
   watch?(hurry: (name: string | null) => void): void;
   close?(): void;
 }
 
 export interface View extends Place {
-  /** One look. Ends what it has under way when the signal fires. */
+  /** Polls once. Aborts its work when the signal fires. */
   look(signal: AbortSignal): Promise<Sight>;
 }
 
 export interface Listing extends Place {
-  /** What is there, in its order, as it is found: whoever needs one only does not look for the rest. */
+  /** The existing things, in order, as they are found: a caller that needs only one does not read the rest. */
   things(signal: AbortSignal): AsyncIterable<Thing>;
-  /** What is said when there is none. */
+  /** Logged if there is none. */
   readonly none: string;
 }
 
@@ -43,17 +43,17 @@ export interface Thing {
   readonly key: string;
 }
 
-/** What one look came to. */
+/** The outcome of one poll. */
 export interface Seen {
   readonly fresh: readonly Fired[];
   /** Why there is nothing; null: there is something. */
   readonly note: string | null;
-  /** It is worth looking again at once. */
+  /** Another poll at once is worthwhile. */
   readonly hasMore: boolean;
 }
 
 export interface Watch<V extends Place> {
-  /** There is nothing more to come. */
+  /** No further events can follow. */
   readonly isOver: boolean;
   /** Whether a change may be something new. */
   isWorthALook(name: string | null): boolean;
@@ -96,15 +96,15 @@ export class StateWatch implements Watch<View> {
   }
 }
 
-/** Events of one look. A wait needs the first alone: so much the first look is for. */
+/** Events per poll. A wait needs only the first, so the first poll reads one. */
 const AT_FIRST = 1;
 const AT_ONCE = 100;
 
 export class ThingWatch implements Watch<Listing> {
   readonly isOver = false;
-  /** Keys of the things that are there, by name. */
+  /** Keys of the existing things, by name. */
   readonly #told = new Map<string, string>();
-  /** Of a former start: one that need not be told again, to whoever would have to find that out from its key. */
+  /** The last event of an earlier start: not reported again, which saves the receiver the check of its key. */
   #last: Json | undefined;
   #atOnce = AT_FIRST;
 

@@ -1,12 +1,12 @@
 /**
- * Connections to users' databases, which have nothing to do with the engine's own: one small pool per stored
- * connection, shared by all triggers that ask it.
+ * Connections to users' databases, which are separate from the engine's own: one small pool per stored connection, shared
+ * by all triggers that poll it.
  */
 import pg from "pg";
 import type { OpenConnection } from "./connection.ts";
 import { type Held, SharedClients } from "./shared-clients.ts";
 
-/** As many looks at once, and as many sessions at the user's server. */
+/** Maximum number of concurrent polls, and of sessions at the user's server. */
 export const SESSIONS = 4;
 const CONNECT_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 60_000;
@@ -16,7 +16,7 @@ const pools = new SharedClients<pg.Pool>((pool) => void pool.end());
 export function holdPool(connection: OpenConnection): Held<pg.Pool> {
   const { type, port, login, password, schema } = connection.facts;
   if (!/^postgres(?:ql)?$/.test(type)) {
-    throw connection.unusable(`its type is "${type}", and only postgres can be asked`);
+    throw connection.unusable(`its type is "${type}", but must be postgres`);
   }
   const host = connection.requiredHost();
   const ssl = sslOf(connection);
@@ -34,15 +34,15 @@ export function holdPool(connection: OpenConnection): Held<pg.Pool> {
       application_name: "tradewind trigger",
       keepAlive: true,
     });
-    // A session that breaks is replaced at the next look, be it idle or between two statements of one; without listeners
-    // it would end the process.
+    // A broken session, idle or in use, is replaced at the next poll; without a listener its error would end the
+    // process.
     pool.on("error", () => {});
     pool.on("connect", (client) => client.on("error", () => {}));
     return pool;
   });
 }
 
-/** libpq's words. */
+/** libpq's terms. */
 function sslOf(connection: OpenConnection): pg.PoolConfig["ssl"] {
   const mode = connection.option("sslmode") ?? "disable";
   switch (mode) {
@@ -53,18 +53,18 @@ function sslOf(connection: OpenConnection): pg.PoolConfig["ssl"] {
     case "verify-full":
       return { rejectUnauthorized: true };
     default:
-      throw connection.unusable(`sslmode "${mode}" is none of disable, require and verify-full`);
+      throw connection.unusable(`sslmode "${mode}" must be disable, require or verify-full`);
   }
 }
 
-/** The driver's own reading of values makes them dates in some time zone, and numbers that they are not. */
+/** The driver's own parsers return dates in some time zone, and imprecise numbers. */
 export const AS_JSON: pg.CustomTypesConfig = {
   getTypeParser: (oid: number) => READERS.get(oid) ?? ((text: string) => text),
 } as pg.CustomTypesConfig;
 
 export const NUMERIC = 1700;
 
-/** An integer or float that JSON can hold exactly; otherwise as PostgreSQL writes it. */
+/** An integer or float that JSON can represent exactly; otherwise the text of PostgreSQL. */
 const asNumber = (text: string) => {
   const number = Number(text);
   return Number.isFinite(number) && (!Number.isInteger(number) || Number.isSafeInteger(number))

@@ -15,7 +15,7 @@ const KIND = "tradewind.sql";
 const PATIENT = { timeout: 20_000, interval: 20 };
 let database: TestDatabase;
 let proxy: PgProxy;
-/** What a stored connection says. */
+/** The fields of a stored connection. */
 let facts: Partial<ConnectionFacts>;
 
 beforeAll(async () => {
@@ -49,7 +49,7 @@ const args = (query: string, parameters: Json[] = [], settings: Partial<SqlArgs>
 const look = (query: string, parameters: Json[] = []) =>
   checkBuiltin(callOf(KIND, args(query, parameters)), new TestHost({ warehouse: facts }));
 
-/** How many sessions triggers have at the server. */
+/** Number of sessions of triggers at the server. */
 async function sessions(): Promise<number> {
   const row = await database.db.one<{ count: number }>(
     adhoc(
@@ -70,7 +70,7 @@ describe("a row", () => {
     expect(await pending.outcome).toMatchObject({ kind: "event", payload: { row: { loads: 1, most: 7 } } });
   });
 
-  it("counts when its first column is truthy", async () => {
+  it("counts if its first column is truthy", async () => {
     for (const value of ["NULL", "false", "0", "0::numeric", "0.00", "''", "'0'", "0::float8"]) {
       expect(await look(`SELECT ${value} AS v`), value).toBeUndefined();
     }
@@ -80,7 +80,7 @@ describe("a row", () => {
     }
   });
 
-  it("is JSON, and what is not is shown as text", async () => {
+  it("is JSON, with other types as text", async () => {
     const query = `SELECT 1::int2 AS small, 9007199254740993 AS big, 1.50::numeric AS exact, 'NaN'::float8 AS nan, 0.5::float8 AS half,
       true AS yes, NULL AS none, '{"a":[1]}'::jsonb AS doc, DATE '2026-01-31' AS day, '\\x00ff'::bytea AS raw`;
     expect(await look(query)).toEqual({
@@ -102,11 +102,11 @@ describe("a row", () => {
     });
   });
 
-  it("is the only one that is fetched", async () => {
+  it("is the only row that is fetched", async () => {
     expect(await look("SELECT generate_series(1, 100000000) AS n")).toEqual({ row: { n: 1 } });
   });
 
-  it("is looked for in few sessions, shared by all triggers of a connection and closed with the last", async () => {
+  it("is polled in few sessions, shared by all triggers of a connection and closed with the last", async () => {
     const hosts = Array.from({ length: 12 }, () => new TestHost({ warehouse: facts }));
     const triggers = [];
     for (const host of hosts) {
@@ -121,7 +121,7 @@ describe("a row", () => {
     await expect.poll(sessions, PATIENT).toBe(0);
   });
 
-  it("survives its server being down and back", async () => {
+  it("survives an outage of its server", async () => {
     const host = new TestHost({ warehouse: facts });
     const pending = (
       await startTrigger(KIND, args("SELECT 1 FROM sale WHERE day = 'tuesday'"), host)
@@ -133,10 +133,10 @@ describe("a row", () => {
     expect(pending.hasFired).toBe(false);
     proxy.set({ kind: "pass" });
     expect(await pending.outcome).toMatchObject({ kind: "event" });
-    await host.logged(/it answers again/);
+    await host.logged(/poll succeeded again/);
   });
 
-  it("survives the end of a session between two statements of a look", async () => {
+  it("survives the end of a session between two statements of a poll", async () => {
     const connection = await openConnection(new TestHost({ warehouse: facts }), "warehouse", () => {});
     const pool = holdPool(connection);
     const client = await pool.client.connect();
@@ -149,7 +149,7 @@ describe("a row", () => {
     pool.release();
   });
 
-  it("fails at once when another look cannot help, and says why, without secrets", async () => {
+  it("fails at once with the reason if retrying would not help, without secrets", async () => {
     const cases: [Json, Partial<ConnectionFacts>, string, RegExp][] = [
       [args("SELEKT 1"), {}, "TRIGGER_REFUSED", /syntax error/],
       [args("SELECT 1 FROM missing"), {}, "TRIGGER_REFUSED", /"missing" does not exist/],
@@ -172,7 +172,7 @@ describe("a row", () => {
     }
   });
 
-  it("cannot be looked for with a statement that writes", async () => {
+  it("cannot be polled with a statement that writes", async () => {
     await database.db.rows(
       adhoc(
         `CREATE FUNCTION sneak() RETURNS int LANGUAGE sql AS $$ INSERT INTO sale VALUES ('x', 1) RETURNING 1 $$`,
@@ -184,7 +184,7 @@ describe("a row", () => {
     expect(await look("SELECT 1 FROM sale WHERE day IN ('x', 'y')")).toBeUndefined();
   });
 
-  it("stops at the abort within 100 ms, and takes its query's session along", { retry: 2 }, async () => {
+  it("stops at the abort within 100 ms, and ends the session of its query", { retry: 2 }, async () => {
     const trigger = await startTrigger(
       KIND,
       args("SELECT pg_sleep(600)"),

@@ -1,6 +1,6 @@
 /**
- * A row that is to appear in a user's PostgreSQL database. The query runs in a read-only transaction, through a
- * cursor that is asked for one row: a query that finds a million does not bring them here.
+ * Waits for a row in a user's PostgreSQL database. The query runs in a read-only transaction, through a cursor that
+ * fetches one row: a query with a million rows does not transfer them.
  */
 import type { SqlArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -37,7 +37,7 @@ export const sqlKind = polledKind("tradewind.sql", {
 async function lookInto(pool: pg.Pool, args: SqlArgs, signal: AbortSignal): Promise<Sight> {
   try {
     const client = await pool.connect();
-    // The query of a look that is over must not occupy a session: the session goes with it.
+    // The query of an ended poll must not occupy a session: the session is closed.
     let isOver = false;
     const release = (broken: boolean) => {
       if (!isOver) client.release(broken);
@@ -67,7 +67,7 @@ async function firstRow(client: pg.PoolClient, { query, parameters }: SqlArgs): 
   const declaration = {
     text: `DECLARE tradewind_look NO SCROLL CURSOR FOR ${query}`,
     values: parameters.map(parameter),
-    // One statement and no second one behind a semicolon, which could leave the transaction.
+    // A single statement: a second one after a semicolon could leave the transaction.
     queryMode: "extended",
   };
   await client.query(declaration);
@@ -97,8 +97,8 @@ function isTruthy(value: unknown, type: number | undefined): boolean {
 }
 
 /**
- * The server's answer that will be the same next time: a wrong login (28), no such database (3D), an error in the
- * statement or no right to it (42), a value that does not fit (22), a write (25006), something it cannot do (0A).
+ * Permanent errors of the server: a wrong login (28), no such database (3D), an error in the statement or a missing
+ * privilege (42), an invalid value (22), a write (25006), an unsupported feature (0A).
  */
 function isFinal(error: unknown): boolean {
   const { code, severity } = (error ?? {}) as { code?: unknown; severity?: unknown };

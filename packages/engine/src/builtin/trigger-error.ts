@@ -1,6 +1,6 @@
 /**
- * What a built-in trigger can fail with. A refusal is final: asking again cannot help before a person has changed
- * something, so the trigger fails at once. Everything else that is thrown while it looks counts as a passing fault.
+ * The errors of built-in triggers. A refusal is final: retrying would not help before a user has changed something, so the
+ * trigger fails at once. Every other error of a poll counts as temporary.
  */
 import { EngineError } from "../service/errors.ts";
 
@@ -13,7 +13,7 @@ export function badArguments(kind: string, what: string): TriggerRefusal {
 export function connectionMissing(id: string): TriggerRefusal {
   return new TriggerRefusal(
     "TRIGGER_CONNECTION_MISSING",
-    `There is no connection "${id}": tradewind connections set ${id} …`,
+    `Connection "${id}" does not exist. Create it with "tradewind connections set ${id}".`,
   );
 }
 
@@ -21,12 +21,12 @@ export function connectionUnusable(id: string, what: string): TriggerRefusal {
   return new TriggerRefusal("TRIGGER_CONNECTION_INVALID", `Connection "${id}": ${what}`);
 }
 
-/** The other side understood the question and will not answer it. */
+/** The server understood the request and rejected it. */
 export function refused(what: string): TriggerRefusal {
   return new TriggerRefusal("TRIGGER_REFUSED", what);
 }
 
-/** What is known of a failure, in one line: libraries like to wrap the reason, and an AggregateError has no message. */
+/** The reason of a failure in one line: libraries wrap it in causes, and an AggregateError has no message. */
 export function reasonOf(error: unknown): string {
   const parts: string[] = [];
   for (let at: unknown = error; at !== undefined && at !== null && parts.length < 5; ) {

@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 const WAIT = { timeout: 50_000, interval: 100 };
 
-/** A DAG whose `docs` is what `read()` gives while the file is imported, and which exports `read`. */
+/** A DAG whose `docs` is the result of `read()` while the file is imported, and which exports `read`. */
 const dagOf = (body: string, imports = "") => `import { dag } from "tradewind";
 import { readFileSync } from "node:fs"; import { join, dirname } from "node:path"; import { fileURLToPath } from "node:url"; ${imports}
 ${body}
@@ -34,7 +34,7 @@ const stored = async () =>
 
 const cacheOf = () => new BundleCache(new FolderFixture().path, (hash) => fetchBundle(test.db, hash));
 
-/** What `read` of the stored bundle gives in a process of its own, from nothing but the database. */
+/** The result of `read` of the stored bundle in a separate process, from the database only. */
 async function readElsewhere(hash: string, call = "read()"): Promise<string> {
   const path = await cacheOf().path(hash);
   const script = `import * as bundle from ${JSON.stringify(path)}; const { read } = bundle; console.log(${call})`;
@@ -44,7 +44,7 @@ async function readElsewhere(hash: string, call = "read()"): Promise<string> {
   return stdout.trimEnd();
 }
 
-it("stores the files that modules name beside them, and gives them to any process that runs the bundle", async () => {
+it("stores the files that modules name beside them, and provides them to any process that runs the bundle", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "project/dags/etl/a.ts": dagOf(
@@ -74,7 +74,7 @@ it("stores the files that modules name beside them, and gives them to any proces
   expect(await processor.runOnce()).toMatchObject({ published: 1, bundled: 1 });
   await folder.write({ "project/lib/sql/five.sql": "five" });
   expect(await processor.runOnce()).toMatchObject({ published: 1, bundled: 1 });
-  await processor.runOnce(); // a file that was written a moment ago is bundled once more
+  await processor.runOnce(); // a file that was just written is bundled once more
   expect(await processor.runOnce()).toMatchObject({ unchanged: 1, bundled: 0 });
   expect(await versions(test.db)).toEqual({ a: 3 });
   const last = await stored();
@@ -113,7 +113,7 @@ it("imports text, JSON, YAML and bytes by their attribute", async () => {
   expect(await processor.runOnce()).toMatchObject({ published: 1 });
 });
 
-it("reports a file that is not there with its line, and loads the DAG once it is", async () => {
+it("reports a missing file with its line, and loads the DAG once the file exists", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "dags/a.ts": dagOf("export const read = () => query();", `import { query } from "./lib/query.ts";`),
@@ -133,7 +133,7 @@ it("reports a file that is not there with its line, and loads the DAG once it is
   await vi.waitFor(async () => expect((await stored()).docs).toBe("SELECT 2"), WAIT);
 });
 
-it("gives a hint for a path that only the running code knows", async () => {
+it("gives a hint for a path that is known only at run time", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "a.ts": dagOf(
@@ -153,7 +153,7 @@ it("gives a hint for a path that only the running code knows", async () => {
     );
 });
 
-it("refuses more files than a bundle should have", async () => {
+it("rejects more files than a bundle may have", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "a.ts": dagOf(`export const read = () => readFileSync(new URL("./large.bin", import.meta.url)).length;`),
@@ -165,7 +165,7 @@ it("refuses more files than a bundle should have", async () => {
   );
 });
 
-it("restores a file that was changed on disk before the bundle is loaded, and refuses one that was changed in the database", async () => {
+it("restores a file that was changed on disk before the bundle is loaded, and rejects one that was changed in the database", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "a.ts": dagOf(`export const read = () => readFileSync(new URL("./q.sql", import.meta.url), "utf8");`),
@@ -183,7 +183,7 @@ it("restores a file that was changed on disk before the bundle is loaded, and re
   await expect(cacheOf().path(hash)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
 });
 
-it("leaves a package outside that reads its own files", async () => {
+it("does not bundle a package that reads its own files", async () => {
   const folder = new FolderFixture();
   const about = (name: string) => `{ "name": "${name}", "version": "1.0.0" }`;
   await folder.write({

@@ -1,7 +1,7 @@
 /**
- * One bundler child, seen from outside. It is in exactly one of three states: working (some files in hand), idle, or
- * gone. Gone is final and always ends in one `onGone` that says which files it left undone and which of them, if any,
- * it was importing: killed by us for taking too long, or dead by itself.
+ * One bundler child, seen from outside. It is in exactly one of three states: working (with files), idle, or gone. Gone
+ * is final and always ends in one `onGone` that names the unfinished files and the file it was importing, if any: the
+ * child was killed because of its time limit, or died on its own.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import { extname } from "node:path";
@@ -18,9 +18,9 @@ export interface BundlerChildOptions {
   readonly importTimeoutMs: number;
   readonly memoryMb: number;
   readonly user: ProcessUser | null;
-  /** It was made for one file. */
+  /** Created for one file. */
   readonly isAlone: boolean;
-  /** An import takes longer than most; it goes on. */
+  /** An import takes longer than most; it continues. */
   readonly onSlow: (child: BundlerChild, importing: ImportUnderWay) => void;
   readonly onDone: (child: BundlerChild, file: DagFile, result: BundleResult) => void;
   readonly onGone: (child: BundlerChild, left: GoneChild) => void;
@@ -28,14 +28,14 @@ export interface BundlerChildOptions {
 }
 
 export interface GoneChild {
-  /** Handed over, not answered. */
+  /** Assigned, not answered. */
   readonly undone: readonly DagFile[];
-  /** The one being imported, when it happened. */
+  /** The file that was being imported at that moment. */
   readonly importing: ImportUnderWay | null;
   readonly cause: Cause;
 }
 
-/** Why an import came to nothing; `text` goes on after "importing this file". */
+/** Why an import failed; `text` continues after "importing this file". */
 export interface Cause {
   readonly code: string;
   readonly text: string;
@@ -54,7 +54,7 @@ const MAX_OUTPUT = 8_192;
 const LAST_WORDS_MS = 200;
 
 export class BundlerChild {
-  /** Files it has finished: the first is answered by a process that nothing has touched. */
+  /** Files it has finished: the first one is processed by a fresh process. */
   answered = 0;
   readonly #options: BundlerChildOptions;
   readonly #process: ChildProcess;
@@ -78,7 +78,7 @@ export class BundlerChild {
       {
         cwd: options.folder,
         ...userCodeProcess(bundlerEnvironment(process.env), options.user),
-        // A group of its own: what a file starts while it is imported dies with the child.
+        // A group of its own: processes that a file starts while it is imported end with the child.
         detached: true,
         stdio: ["ignore", "pipe", "pipe", "ipc"],
       },
@@ -88,7 +88,7 @@ export class BundlerChild {
     this.#process.on("disconnect", () => this.#kill());
     this.#process.on("exit", (code, signal) => {
       const how = `ended its process (${signal ?? `exit code ${code}`})`;
-      // Its last words may still be in the pipe; something it started may hold that pipe open forever.
+      // Its last output may still be in the pipe; a process it started may hold that pipe open forever.
       const late = setTimeout(() => this.#end(how), LAST_WORDS_MS);
       this.#process.once("close", () => {
         clearTimeout(late);
@@ -108,7 +108,7 @@ export class BundlerChild {
     return this.#options.isAlone;
   }
 
-  /** All in hand but this one, which is being imported: what it still has to say of them no longer counts. */
+  /** All assigned files but this one, which is being imported: later results for them are ignored. */
   giveBack(kept: DagFile): DagFile[] {
     const others = [...this.#activeAttempts.values()].filter((file) => file !== kept);
     for (const { file } of others) this.#activeAttempts.delete(file);
@@ -121,7 +121,7 @@ export class BundlerChild {
     this.#send({ type: "bundle", pass, file: file.file, path: file.path });
   }
 
-  /** Ends it and all it started. Nothing is reported for the files in hand. */
+  /** Ends the child and all processes it started. Reports nothing for the assigned files. */
   async stop(): Promise<void> {
     this.#activeAttempts.clear();
     this.#unwatch();
@@ -209,7 +209,7 @@ export class BundlerChild {
     return tail === "" ? how : `${how}; its last output:\n${tail}\n`;
   }
 
-  /** Always read, so that a file that prints without end is stopped by its time limit and not by a full pipe. */
+  /** Always read, so that a file that prints endlessly is stopped by its time limit and not by a full pipe. */
   #print(data: Buffer, isError = false): void {
     const text = data.toString();
     if (isError) this.#stderr = (this.#stderr + text).slice(-MAX_OUTPUT);
@@ -218,7 +218,7 @@ export class BundlerChild {
   }
 }
 
-/** Code around the line at fault may name variables that have nothing to do with it. */
+/** Code around the failing line may name unrelated variables. */
 const CODE_FRAME = /^ *>? *\d* \|.*$/gm;
 
 function explained(result: BundleResult): BundleResult {

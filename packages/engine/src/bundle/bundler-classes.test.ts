@@ -1,4 +1,4 @@
-/** What a trigger runner finds in a bundle: the classes of its top level. */
+/** The classes that a trigger runner finds in a bundle: those of its top level. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -7,7 +7,7 @@ import { expect, it } from "vitest";
 import { buildArtefact } from "./bundler/artefact.ts";
 import { dagText, FolderFixture } from "./dag-folder-fixture.ts";
 
-/** Bundles `dag.ts`, imports the artefact, and answers what its list of classes says of each: name and kind. */
+/** Bundles `dag.ts`, imports the artefact, and returns name and kind of each listed class. */
 async function classesOf(files: Readonly<Record<string, string>>): Promise<string[] | undefined> {
   const folder = new FolderFixture();
   await folder.write(files);
@@ -55,7 +55,7 @@ ${dagText("a")}`,
   expect(found).toEqual(["Same there", "Same here"]);
 });
 
-it("lists classes however they are written, and in modules that are evaluated late", async () => {
+it("lists classes in every notation, and in modules that are evaluated late", async () => {
   const found = await classesOf({
     "dag.ts": `import { Late } from "./late.ts";
 const Made = class { static kind = "made"; };

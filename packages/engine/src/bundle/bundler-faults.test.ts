@@ -39,7 +39,7 @@ describe("a broken file", () => {
     expect(await versions(test.db)).toEqual({ a: 1, b: 2 });
   });
 
-  it("points at the line of the import that leads nowhere, and heals when the import appears", async () => {
+  it("points at the line of an unresolved import, and loads when the import appears", async () => {
     const folder = new FolderFixture();
     await folder.write({ "a.ts": `${dagText("a")}\nimport "./missing.ts";\n` });
     const processor = processorOn(test.db, folder);
@@ -51,7 +51,7 @@ describe("a broken file", () => {
     expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 2 });
   });
 
-  it("gets advice that its author can follow: install the package, not esbuild's options", async () => {
+  it("gets advice for its author: install the package, without esbuild's options", async () => {
     const folder = new FolderFixture();
     await folder.write({
       "plain.ts": `${dagText("a")}\nimport "left-pad/lib/index.js";\n`,
@@ -76,7 +76,7 @@ describe("a broken file", () => {
     expect(Object.values(errors).join()).not.toContain("external");
   });
 
-  it("that throws points at the author's own line, in the file where it is", async () => {
+  it("that throws points at the author's own line, in the file of that line", async () => {
     const folder = new FolderFixture();
     await folder.write({
       "a.ts": `import { dag } from "tradewind";\nimport { check } from "./lib/check.ts";\ncheck();\nexport default dag("a", {}, () => {});\n`,
@@ -92,7 +92,7 @@ describe("a broken file", () => {
     expect(errors["sdk.ts"]).not.toContain("../");
   });
 
-  it("is told by the code of its error, by the task at fault, and by the way out", async () => {
+  it("is reported with the error code, the failing task and the remedy", async () => {
     const folder = new FolderFixture();
     const around = (line: string) =>
       `import { dag, HttpSensor } from "tradewind";\nexport default dag("x", (d) => {\n  ${line}\n});\n`;
@@ -118,7 +118,7 @@ describe("a broken file", () => {
     );
   });
 
-  it("is refused with a reason when its DAGs cannot be taken", async () => {
+  it("is rejected with a reason if its DAGs are invalid", async () => {
     const folder = new FolderFixture();
     const program = (manifest: string) =>
       `import "@tradewind/sdk"; export default { [Symbol.for("tradewind.program")]: { protocol: 1, describe: () => (${manifest}) } };`;
@@ -154,7 +154,7 @@ describe("a broken file", () => {
   });
 });
 
-describe("a file that harms its process is blamed alone", () => {
+describe("a file that breaks its process", () => {
   const good = Object.fromEntries(
     Array.from({ length: 12 }, (_, n) => [`good${n}.ts`, dagText(`good_${n}`)]),
   );
@@ -165,10 +165,10 @@ describe("a file that harms its process is blamed alone", () => {
     "loop.ts": `import "tradewind"; for (;;) {}`,
     "never.ts": `import "tradewind"; await new Promise(() => {});`,
     "flood.ts": `import "tradewind"; import { writeSync } from "node:fs"; for (;;) writeSync(1, "x".repeat(65536));`,
-    "reject.ts": `import "tradewind"; void Promise.reject(new Error("nobody listens"));`,
+    "reject.ts": `import "tradewind"; void Promise.reject(new Error("unhandled"));`,
   };
 
-  it("and every other file is loaded", { timeout: 180_000 }, async () => {
+  it("fails alone, and every other file is loaded", { timeout: 180_000 }, async () => {
     const folder = new FolderFixture();
     await folder.write({ ...good, ...bad });
     const report = await processorOn(test.db, folder, { importTimeoutMs: 1_500 }).runOnce();
@@ -181,10 +181,10 @@ describe("a file that harms its process is blamed alone", () => {
     for (const file of ["loop.ts", "never.ts", "flood.ts"]) {
       expect(errors[file]).toContain(`${file}: importing this file did not finish within 1.5 s`);
     }
-    expect(errors["reject.ts"]).toContain("nobody listens");
+    expect(errors["reject.ts"]).toContain("unhandled");
   });
 
-  it("and one that eats all memory too", async () => {
+  it("fails alone if it uses up all memory", async () => {
     const folder = new FolderFixture();
     await folder.write({
       "good.ts": dagText("good"),
@@ -198,7 +198,7 @@ describe("a file that harms its process is blamed alone", () => {
   });
 });
 
-it("leaves no child behind when the processor is killed, not even one caught in a loop", async () => {
+it("leaves no child behind when the processor is killed, not even one in an endless loop", async () => {
   const folder = new FolderFixture();
   const pool = fileURLToPath(new URL("./bundler-pool.ts", import.meta.url));
   await folder.write({
@@ -227,7 +227,7 @@ it("leaves no child behind when the processor is killed, not even one caught in 
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
-    // A process nobody has waited for yet still has a number, but no life.
+    // A zombie still has a process id, but does not run.
     return !/^State:\s+Z/m.test(readFileSync(`/proc/${pid}/status`, "utf8"));
   } catch {
     return false;
@@ -254,7 +254,7 @@ it("gives DAG files neither credentials nor the channel, and restores what they 
   expect(docs[1]?.docs).toBe(JSON.stringify([null, folder.path]));
 });
 
-it("gives DAG files the environment of tasks, and says which variable an import lacks", async () => {
+it("gives DAG files the environment of tasks, and names a variable that an import lacks", async () => {
   const folder = new FolderFixture();
   vi.stubEnv("SHOP_REGION", "eu");
   vi.stubEnv("SHOP_KEY", "not-passed");
@@ -280,7 +280,7 @@ it("gives DAG files the environment of tasks, and says which variable an import 
   expect(error).not.toContain("not-passed");
 });
 
-it("the result of a file is out before the next one is imported, though nobody reads it yet", async () => {
+it("sends the result of a file before the next one is imported, even without a reader", async () => {
   const folder = new FolderFixture();
   const large = `export const text = "${"x".repeat(4_000_000)}";`;
   await folder.write({
@@ -297,7 +297,7 @@ it("the result of a file is out before the next one is imported, though nobody r
     said.push("file" in message ? `${message.type} ${message.file}` : message.type);
     if (said.at(-1) !== "importing large.ts") return;
     ask("loop.ts");
-    // Deaf while the large one is done, and the other one has its turn.
+    // Blocks this process while the large file is finished and the other one is imported.
     setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500));
   });
   child.send({ type: "setup", folder: folder.path, outFolder: folder.path } satisfies BundlerRequest);

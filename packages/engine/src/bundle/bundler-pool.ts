@@ -1,14 +1,14 @@
 /**
- * Several bundler children share the work of one pass. A file that takes its child down is blamed alone: the other
- * files that child had in hand go to another one, and the suspect is tried once more in a fresh child, because the
- * process it died in carried what earlier files had left there.
+ * Several bundler children share the work of one pass. If a file crashes its child, the other files of that child go to
+ * another one, and the suspect is tried once more in a fresh child, because the crashed process carried the side effects
+ * of earlier files.
  *
- * A file that is slow to import keeps its child to itself, and the others in that child's hands go to another one. Who
- * does not wait for the slow is told that it is late, and gets its result by `takeLate`, whenever there is one: an
- * endless loop in one file must not keep a change of another one waiting.
+ * A file that is slow to import keeps its child to itself, and the other files of that child go to another one. Callers
+ * that do not wait for slow files are notified that the file is late, and get its result from `takeLate`: an endless loop
+ * in one file must not delay a change of another one.
  *
- * Children are kept for a while after the last file, for the author who saves again, and replaced after a number of
- * files: an imported module is never given back.
+ * Children are kept for a while after the last file, because authors save again, and replaced after a number of files,
+ * because Node never unloads an imported module.
  */
 import { availableParallelism } from "node:os";
 import type { InputStamp } from "../code/bundled.ts";
@@ -24,13 +24,13 @@ export interface BundlerPoolOptions {
   readonly children?: number;
   readonly user?: ProcessUser | null | undefined;
   readonly onOutput: (text: string) => void;
-  /** There is something for `takeLate`. */
+  /** A result is available from `takeLate`. */
   readonly onLate?: () => void;
 }
 
 export interface BundleListener {
   onResult(file: DagFile, result: BundleResult): void;
-  /** It is being imported for so long that `bundle` does not wait for it. Without this, it does. */
+  /** The import takes so long that `bundle` does not wait for it. Without this callback, `bundle` waits. */
   onLate?(file: DagFile, inputs: readonly InputStamp[]): void;
 }
 
@@ -39,12 +39,12 @@ export interface FileResult {
   readonly result: BundleResult;
 }
 
-/** Enough in hand that esbuild builds the next ones while one is imported. */
+/** Enough assigned files that esbuild builds the next ones while one is imported. */
 const IN_HAND = 6;
 const FILES_PER_CHILD = 1_000;
 const IDLE_MS = 10_000;
 const MIN_FILES_PER_CHILD = 8;
-/** Slow files at a time that have a child of their own; more of them share theirs with others. */
+/** Maximum number of slow files with a child of their own; further ones share a child with others. */
 const MAX_HELD = 8;
 
 export class BundlerPool {
@@ -52,13 +52,13 @@ export class BundlerPool {
   readonly #children = new Set<BundlerChild>();
   readonly #retired = new Set<Promise<void>>();
   #queue: DagFile[] = [];
-  /** To be tried alone in a fresh child. */
+  /** Files to be tried alone in a fresh child. */
   #suspects: DagFile[] = [];
   readonly #tried = new Set<string>();
   #alone: BundlerChild | null = null;
-  /** Children that a slow file has to itself, by its name. */
+  /** Children reserved for a slow file, by its name. */
   readonly #held = new Map<string, BundlerChild>();
-  /** Files that nobody waits for any more. */
+  /** Files that no caller waits for any more. */
   readonly #late = new Set<string>();
   #lateResults: FileResult[] = [];
   #pass = 0;
@@ -73,8 +73,8 @@ export class BundlerPool {
   }
 
   /**
-   * Bundles the files; each is answered exactly once, in any order, those that are late by `takeLate`. One call at a
-   * time. One that is late from before is begun again.
+   * Bundles the files; each is answered exactly once, in any order, late files by `takeLate`. One call at a time. A file
+   * that is late from an earlier call is started again.
    */
   async bundle(files: readonly DagFile[], listener: BundleListener): Promise<void> {
     if (files.length === 0 || this.#stopped) return;
@@ -94,12 +94,12 @@ export class BundlerPool {
     this.#idle.unref();
   }
 
-  /** What has become of files that were late; each once. */
+  /** The results of late files; each once. */
   takeLate(): FileResult[] {
     return this.#lateResults.splice(0);
   }
 
-  /** Nobody wants the result of this file any more, if it is late. */
+  /** Drops the result of this file if it is late. */
   abandon(file: string): void {
     this.#lateResults = this.#lateResults.filter((late) => late.file.file !== file);
     if (!this.#late.delete(file)) return;
@@ -110,7 +110,7 @@ export class BundlerPool {
     if (child) this.#retire(child);
   }
 
-  /** Kills the children; a `bundle` under way returns with the rest of its files unanswered. */
+  /** Kills the children; a `bundle` in progress returns with the rest of its files unanswered. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#idle) clearTimeout(this.#idle);
@@ -124,7 +124,7 @@ export class BundlerPool {
     for (const child of this.#children) this.#fill(child);
     const most = this.#options.children ?? Math.max(1, Math.min(availableParallelism(), 8));
     while (this.#queue.length > 0 && this.#children.size < most) {
-      // The first child is worth its start for one file, a further one for a handful.
+      // The first child is worth its start for one file, a further child for several files.
       if (this.#children.size > 0 && this.#queue.length < MIN_FILES_PER_CHILD) break;
       this.#fill(this.#spawn());
     }
@@ -161,7 +161,7 @@ export class BundlerPool {
     return child;
   }
 
-  /** The slow one has the child to itself from here on, and whoever should not wait for it does not. */
+  /** Reserves the child for the slow file; callers that do not wait for slow files continue. */
   #hold(child: BundlerChild, { file, inputs }: ImportUnderWay): void {
     if (this.#held.size >= MAX_HELD) return;
     this.#held.set(file.file, child);
@@ -189,7 +189,7 @@ export class BundlerPool {
     const wasFresh = child.answered === 0;
     for (const file of undone) {
       this.#held.delete(file.file);
-      // Nobody was being imported: the child or the machine failed. Each file gets one more chance, then is told so.
+      // No file was being imported: the child or the machine failed. Each file is retried once, then fails.
       const isSuspect = importing === null || importing.file === file;
       if (!isSuspect) this.#queue.push(file);
       else if (child.isAlone || (wasFresh && importing) || this.#tried.has(file.file)) {

@@ -1,6 +1,6 @@
 /**
- * Which files of the DAG folder are DAG files. A file counts when its text names the SDK in an import; all others are
- * local imports of some DAG file, or none of our business.
+ * Which files of the DAG folder are DAG files. A file counts if its text imports the SDK; all others are local imports
+ * of a DAG file, or unrelated.
  */
 import { readdir, readFile, realpath, stat } from "node:fs/promises";
 import { join } from "node:path";
@@ -8,7 +8,7 @@ import { EngineError, messageOf } from "../service/errors.ts";
 import type { DagFile } from "./bundler/protocol.ts";
 import { type IgnoreRules, parseIgnore } from "./ignore-rules.ts";
 
-/** A DAG file with the stamp its text was judged by. */
+/** A DAG file with the stamp of the text that was checked. */
 export interface FoundFile extends DagFile {
   readonly mtimeMs: number;
   readonly size: number;
@@ -16,7 +16,7 @@ export interface FoundFile extends DagFile {
 
 export interface FolderScan {
   readonly files: readonly FoundFile[];
-  /** All folders that were looked at: where a change can matter. */
+  /** All folders that were scanned: changes elsewhere do not matter. */
   readonly folders: readonly string[];
 }
 
@@ -25,26 +25,26 @@ const CODE = /\.[cm]?[jt]s$/;
 const NOT_DAGS = /(?:\.test\.[^.]+|\.spec\.[^.]+|\.d\.[cm]?ts)$/;
 const NAMES_SDK = /(?:from|import|require)\s*\(?\s*["'`](?:tradewind|@tradewind\/[\w-]+)(?:\/[^"'`]*)?["'`]/;
 
-/** Whether the name is that of a file with code: `.ts`, `.js` and their module and CommonJS forms. */
+/** True for the name of a code file: `.ts`, `.js` and their module and CommonJS forms. */
 export function isCodeFile(name: string): boolean {
   return CODE.test(name);
 }
 
 export class DagFolder {
   readonly path: string;
-  /** Verdicts by path, so that an unchanged file is not read again. */
+  /** Results by path, so that an unchanged file is not read again. */
   #verdicts = new Map<string, { mtimeMs: number; size: number; isDag: boolean }>();
 
   constructor(path: string) {
     this.path = path;
   }
 
-  /** Throws what a scan would throw, before anything that takes long depends on it. */
+  /** Throws the error of a scan early, before slow work depends on the scan. */
   async requireReadable(): Promise<void> {
     await this.#list(this.path);
   }
 
-  /** Sorted by name. `suspects` are read again even when their stamp did not change. */
+  /** Sorted by name. `suspects` are read again even if their stamp did not change. */
   async scan(suspects: ReadonlySet<string> = new Set()): Promise<FolderScan> {
     const rules = await this.#rules();
     const folders: string[] = [];
@@ -61,7 +61,7 @@ export class DagFolder {
           verdicts.set(path, { mtimeMs, size, isDag });
           return isDag ? { file, path, mtimeMs, size } : null;
         } catch {
-          return null; // gone since the folder was listed
+          return null; // deleted since the folder was listed
         }
       }),
     );
@@ -80,7 +80,7 @@ export class DagFolder {
 
   async #walk(at: Walk): Promise<void> {
     const real = await this.#list(at.folder);
-    if (real === null || at.seen.has(real.path)) return; // a link back to where we have been
+    if (real === null || at.seen.has(real.path)) return; // a link back to a visited folder
     at.seen.add(real.path);
     at.folders.push(at.folder);
     for (const entry of real.entries) {
@@ -94,7 +94,7 @@ export class DagFolder {
     }
   }
 
-  /** The DAG folder itself must be there: an unmounted disk is no reason to forget every DAG. */
+  /** The DAG folder itself must exist: an unmounted disk must not remove every DAG. */
   async #list(folder: string) {
     try {
       const [entries, path] = await Promise.all([readdir(folder, { withFileTypes: true }), realpath(folder)]);

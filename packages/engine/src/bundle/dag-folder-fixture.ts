@@ -1,4 +1,4 @@
-/** For tests: a DAG folder of their own and a processor on it. */
+/** For tests: a separate DAG folder with a processor. */
 import { mkdtempSync, realpathSync, rmSync } from "node:fs";
 import { mkdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -54,7 +54,7 @@ export function processorOn(
   return processor;
 }
 
-/** Version numbers by DAG, stale ones with a minus sign. */
+/** Version numbers by DAG; negative for stale ones. */
 export async function versions(db: Database): Promise<Record<string, number>> {
   const rows = await db.rows<{ dag_id: string; number: number; is_stale: boolean }>(
     adhoc("SELECT d.dag_id, v.number, d.is_stale FROM dag d JOIN dag_version v ON v.id = d.version_id"),

@@ -10,7 +10,7 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-it("leaves a DAG id with the file that published it; the other gets an error until the id is free", async () => {
+it("keeps a DAG id with the file that published it; the other file gets an error until the id is free", async () => {
   const folder = new FolderFixture();
   await folder.write({ "m.ts": dagText("x") });
   const processor = processorOn(test.db, folder);
@@ -29,7 +29,7 @@ it("leaves a DAG id with the file that published it; the other gets an error unt
   expect(await versions(test.db)).toEqual({ x: 2 });
 });
 
-it("takes a DAG that moves from one file to another as no conflict", async () => {
+it("treats a DAG that moves from one file to another as no conflict", async () => {
   const folder = new FolderFixture();
   const other = dagText("y");
   await folder.write({ "b.ts": dagText("x"), "a.ts": other });
@@ -43,7 +43,7 @@ it("takes a DAG that moves from one file to another as no conflict", async () =>
 const owner = async () =>
   (await test.db.rows<{ file: string }>(adhoc("SELECT file FROM dag WHERE dag_id = 'x'")))[0]?.file;
 
-/** The first by name imports long after the second. */
+/** The first file by name is imported long after the second. */
 async function slowAndQuick(folder: FolderFixture): Promise<void> {
   const mark = JSON.stringify(join(folder.path, "quick-was-imported"));
   await folder.write({
@@ -55,7 +55,7 @@ async function slowAndQuick(folder: FolderFixture): Promise<void> {
   });
 }
 
-it("gives an id that is new in two files to the first by name, whichever is imported first", async () => {
+it("gives an id that is new in two files to the first by name, in any order of import", async () => {
   const folder = new FolderFixture();
   await slowAndQuick(folder);
   await Promise.all([processorOn(test.db, folder).runOnce(), processorOn(test.db, folder).runOnce()]);
@@ -65,7 +65,7 @@ it("gives an id that is new in two files to the first by name, whichever is impo
     "b-quick.ts": expect.stringMatching(/^b-quick\.ts: DAG "x" is already defined in a-slow\.ts: /),
   });
 
-  // A restart, and the file in the place of the other.
+  // A restart, and the files swapped.
   await processorOn(test.db, folder).runOnce();
   expect(await owner()).toBe("a-slow.ts");
   await folder.remove("a-slow.ts");

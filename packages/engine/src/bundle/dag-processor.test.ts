@@ -17,8 +17,8 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-describe("a version changes with the code, and never otherwise", () => {
-  it("makes one version per DAG and a new one when a local import changes", async () => {
+describe("a version changes only with the code", () => {
+  it("creates one version per DAG and a new one when a local import changes", async () => {
     const folder = new FolderFixture();
     await folder.write({
       "etl/daily.ts": `import { dag } from "tradewind"; import { rows } from "../lib/rows.ts";
@@ -43,7 +43,7 @@ describe("a version changes with the code, and never otherwise", () => {
     expect(await versions(test.db)).toEqual({ a: 2, b: 2, other: 1 });
   });
 
-  it("ignores comments, touched files, other names and other places", async () => {
+  it("ignores comments, touched files, other names and other locations", async () => {
     const folder = new FolderFixture();
     await folder.write({ "index.ts": dagText("a", "/* one */ return 1;"), "lib.ts": "export {};" });
     const processor = processorOn(test.db, folder);
@@ -66,7 +66,7 @@ describe("a version changes with the code, and never otherwise", () => {
     expect(await versions(test.db)).toEqual({ a: 1 });
   });
 
-  it("does not make a version of a manifest that depends on the clock", async () => {
+  it("creates no version of a manifest that depends on the clock", async () => {
     const folder = new FolderFixture();
     await folder.write({ "a.ts": dagText("a", "return 1;", "{ docs: String(process.hrtime.bigint()) }") });
     await processorOn(test.db, folder).runOnce();
@@ -74,7 +74,7 @@ describe("a version changes with the code, and never otherwise", () => {
     expect(await versions(test.db)).toEqual({ a: 1 });
   });
 
-  it("remembers unchanged files across a restart, but believes the database first", async () => {
+  it("remembers unchanged files across a restart, but trusts the database first", async () => {
     const folder = new FolderFixture();
     const ledgerPath = join(new FolderFixture().path, "ledger.json");
     await folder.write({ "a.ts": dagText("a"), "b.ts": dagText("b") });
@@ -98,8 +98,8 @@ describe("a version changes with the code, and never otherwise", () => {
   });
 });
 
-describe("a file that is gone", () => {
-  it("makes its DAGs stale, and returns with the version it had", async () => {
+describe("a deleted file", () => {
+  it("makes its DAGs stale, which return with the version they had", async () => {
     const folder = new FolderFixture();
     await folder.write({ "a.ts": dagText("a"), "b.ts": dagText("b") });
     const processor = processorOn(test.db, folder);
@@ -112,7 +112,7 @@ describe("a file that is gone", () => {
     expect(await versions(test.db)).toEqual({ a: 1, b: 1 });
   });
 
-  it("that vanished while no processor ran is noticed by the next one", async () => {
+  it("is noticed by the next processor if none was running", async () => {
     const folder = new FolderFixture();
     await folder.write({ "a.ts": dagText("a"), "broken.ts": `import "tradewind"; syntax error` });
     await processorOn(test.db, folder).runOnce();
@@ -123,7 +123,7 @@ describe("a file that is gone", () => {
     expect(await importErrors(test.db)).toEqual({});
   });
 
-  it("keeps every DAG when the whole folder is gone", async () => {
+  it("keeps every DAG if the whole folder is gone", async () => {
     const folder = new FolderFixture();
     await folder.write({ "dags/a.ts": dagText("a") });
     const processor = processorOn(test.db, folder, { folder: join(folder.path, "dags") });
@@ -147,7 +147,7 @@ it("lets two processors load one folder at once without a second version", async
   expect(count?.n).toBe(60);
 });
 
-it("stores code that runs as it is, with stacks that name the author's lines", async () => {
+it("stores runnable code, with stacks that name the author's lines", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "etl/daily.ts": `import { dag, Operator } from "tradewind";
@@ -176,7 +176,7 @@ export default dag("a", {}, (d) => { d.add("t", fails); });
   expect(stdout).toMatch(/at _?Fails\.execute \(dags:\/+etl\/daily\.ts:5:\d+\)/);
 });
 
-it("bundles packages from node_modules, ES modules and CommonJS alike", async () => {
+it("bundles packages from node_modules, both ES modules and CommonJS", async () => {
   const folder = new FolderFixture();
   const zod = dirname(createRequire(import.meta.url).resolve("zod/package.json"));
   await folder.write({
@@ -198,7 +198,7 @@ it("bundles packages from node_modules, ES modules and CommonJS alike", async ()
   expect(row?.params.properties).toMatchObject({ n: { type: "number" } });
 });
 
-it("watches the folder and what its files import, and wakes others", async () => {
+it("watches the folder and the imports of its files, and wakes other processes", async () => {
   const root = new FolderFixture();
   await root.write({
     "dags/a.ts": `import { dag } from "tradewind"; import { n } from "../shared/n.ts";
@@ -226,7 +226,7 @@ it("watches the folder and what its files import, and wakes others", async () =>
   await listening.close();
 });
 
-/** Counts what happens, so that none is missed between two waits. */
+/** Counts events, so that none is missed between two waits. */
 function signals() {
   let pending = 0;
   let wake = () => {};
@@ -242,11 +242,11 @@ function signals() {
   };
 }
 
-describe("a schedule or a rule that cannot be", () => {
+describe("an invalid schedule or rule", () => {
   it.each([
     ["a cron expression", `{ schedule: cron("0 25 * * *") }`, "CRON_INVALID"],
     ["a day that never comes", `{ schedule: cron("0 2 31 2 *") }`, "CRON_"],
-  ])("is the fault of its file alone: %s", async (_, options, code) => {
+  ])("fails only its file: %s", async (_, options, code) => {
     const folder = new FolderFixture();
     await folder.write({
       "bad.ts": `import { cron, dag } from "tradewind"; export default dag("bad", ${options}, (d) => { d.task("t", () => 1); });`,

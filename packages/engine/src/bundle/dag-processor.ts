@@ -1,9 +1,9 @@
 /**
- * Keeps the catalogue in step with the DAG folder: watches it, and passes over it whenever something changed, and now
- * and then in case a change was missed. One pass at a time; a request that comes during a pass is met by the next one.
+ * Keeps the catalogue in step with the DAG folder: watches it, and makes a pass after each change, and periodically in
+ * case a change was missed. One pass at a time; a request that arrives during a pass is served by the next one.
  *
- * The processor itself never loads a DAG file: that is done by bundler children. It may die at any line: what is stored
- * is whole per file, and the next process compares folder and catalogue from the start. Any number may run at once.
+ * The processor itself never loads a DAG file: bundler children do that. It may die at any line: each file is stored
+ * completely or not at all, and the next process compares folder and catalogue from the start. Any number may run at once.
  */
 import { realpath, rm } from "node:fs/promises";
 import { resolve } from "node:path";
@@ -27,20 +27,20 @@ export interface DagProcessorOptions {
   /** Plans the next run of a DAG whose schedule is new or changed. */
   readonly plan: Planner;
   readonly isPausedAtCreation: boolean;
-  /** The names of the configured executors: only the local one, unless told. */
+  /** The names of the configured executors. Default: only the local one. */
   readonly executors?: readonly string[];
   /** Called after a pass that changed the catalogue. */
   readonly onChange?: () => void;
-  /** How often the folder is looked at although nothing was reported. */
+  /** How often the folder is scanned although no change was reported. */
   readonly rescanMs?: number;
-  /** Where the memory of unchanged files is kept across restarts; without it the first pass bundles everything. */
+  /** Where the record of unchanged files is kept across restarts; without it the first pass bundles everything. */
   readonly ledgerPath?: string;
   readonly importTimeoutMs?: number;
-  /** Heap of a bundler child. */
+  /** Heap limit of a bundler child. */
   readonly memoryMb?: number;
-  /** Bundler children at once; one per core unless told. */
+  /** Number of concurrent bundler children. Default: one per core. */
   readonly children?: number;
-  /** The account that DAG files are imported as, which needs root; left out, that of this process. */
+  /** The account that DAG files are imported as, which requires root. Default: the account of this process. */
   readonly user?: ProcessUser | null | undefined;
 }
 
@@ -70,14 +70,14 @@ export class DagProcessor implements Service {
       debounceMs: DEBOUNCE_MS,
       onChange: (paths) => this.#changed(paths),
       onError: (folder, error) =>
-        options.logger.warn("folder cannot be watched; changes are found by rescan", {
+        options.logger.warn("could not watch a folder; a rescan finds its changes", {
           folder,
           error: messageOf(error),
         }),
     });
   }
 
-  /** Resolves when the folder is known to be readable and is being watched; the first pass goes on meanwhile. */
+  /** Resolves when the folder is readable and watched; the first pass continues in the background. */
   async start(): Promise<void> {
     const { folder } = await this.#prepare();
     const { folders } = await folder.scan();
@@ -98,7 +98,7 @@ export class DagProcessor implements Service {
     if (this.#outFolder !== null) await rm(this.#outFolder, { recursive: true, force: true });
   }
 
-  /** A whole pass that begins after this call. */
+  /** Runs a whole pass that begins after this call. */
   runOnce(): Promise<PassReport> {
     if (this.#next) return this.#next;
     if (!this.#passing) return this.#begin();
@@ -120,7 +120,7 @@ export class DagProcessor implements Service {
     const dependencies = await this.#prepare();
     const suspects = this.#suspects;
     this.#suspects = new Set();
-    // Whoever asks for one pass wants all of it; whoever watches has the next one for what is slow.
+    // A single pass waits for slow files; while watching, the next pass handles them.
     const pass = new Pass(dependencies, { suspects, waits: !this.#isWatching });
     try {
       const report = await pass.run(this.#isFirst);
@@ -153,7 +153,7 @@ export class DagProcessor implements Service {
     this.#schedule(this.#options.rescanMs ?? RESCAN_MS);
     this.runOnce().catch((error: unknown) => {
       if (!this.#isWatching) return;
-      this.#options.logger.error("DAG folder pass failed; it will be repeated", { error: messageOf(error) });
+      this.#options.logger.error("DAG folder pass failed; retrying", { error: messageOf(error) });
       this.#schedule(AFTER_ERROR_MS);
     });
   }
@@ -166,7 +166,7 @@ export class DagProcessor implements Service {
 
   #prepare(): Promise<PassDependencies> {
     this.#prepared ??= this.#open();
-    // A folder that is missing now may be there next time.
+    // A folder that is missing now may exist next time.
     this.#prepared.catch(() => {
       this.#prepared = null;
     });
@@ -185,7 +185,7 @@ export class DagProcessor implements Service {
     } = this.#options;
     const given = resolve(this.#options.folder);
     await new DagFolder(given).scan();
-    // esbuild speaks of files by their real paths.
+    // esbuild reports files by their real paths.
     const path = await realpath(given);
     this.#outFolder = await makeScratchFolder(user);
     const pool = new BundlerPool({

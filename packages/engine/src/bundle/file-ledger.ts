@@ -1,9 +1,9 @@
 /**
- * What each DAG file was made from and what came of it, so that an unchanged file costs a few `stat`s and nothing else.
+ * The inputs of each DAG file and the outcome, so that an unchanged file costs only a few `stat`s.
  *
- * It is a memory, never the truth: it may be lost at any time (files are then bundled again, and give the versions they
- * have), and what it says of a file is believed only where the catalogue agrees. Successes are kept on disk across
- * restarts; failures are not, since what caused them may be over.
+ * It is a cache: it may be lost at any time (files are then bundled again, and produce the same versions), and an entry
+ * counts only where the catalogue agrees. Successes are kept on disk across restarts; failures are not, since their
+ * causes may be gone.
  */
 import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
@@ -14,7 +14,7 @@ import type { InputView } from "./input-view.ts";
 
 export interface Remembered {
   readonly inputs: readonly InputStamp[];
-  /** When the inputs were last known to be as stamped. */
+  /** When the inputs were last known to match their stamps. */
   readonly verifiedAt: number;
   readonly outcome: Outcome;
 }
@@ -38,13 +38,13 @@ export type Outcome =
   /** It is still being imported; `before`: what had come of it the last time. */
   | { readonly kind: "late"; readonly before: Outcome | null };
 
-/** Artefacts of other tools, or of another format, are no reason to skip a file. */
+/** Artefacts of other tools, or of another format, do not allow skipping a file. */
 const MADE_BY = `${ARTEFACT_FORMAT}/${esbuildVersion}/${import.meta.url.endsWith(".ts") ? "source" : "dist"}`;
 
-/** A file that gives less than its author may think. */
+/** A file with DAGs that are not exported, or without any. */
 export interface ForgetfulFile {
   readonly file: string;
-  /** DAGs it makes and does not export; none: it exports no DAG, and no DAG file imports it. */
+  /** DAGs that it creates and does not export; empty: it exports no DAG, and no DAG file imports it. */
   readonly unexported: readonly string[];
 }
 
@@ -70,7 +70,7 @@ export class FileLedger {
     return this.#files.get(file);
   }
 
-  /** Some file was being written while it was bundled. */
+  /** True if a file was written while it was bundled. */
   get hasUnsettled(): boolean {
     return [...this.#files.values()].some(({ outcome }) => outcome.kind === "unsettled");
   }
@@ -79,7 +79,7 @@ export class FileLedger {
     return [...this.#files.keys()];
   }
 
-  /** Folders where a change calls for a new bundle: of all inputs but bundled packages and the package.json of the project. */
+  /** Folders in which a change requires a new bundle: of all inputs but bundled packages and the project's package.json. */
   inputFolders(): Set<string> {
     const paths = new Set([...this.#files.values()].flatMap(({ inputs }) => inputs.map(({ path }) => path)));
     return new Set([...paths].filter(isWatched).map(dirname));
@@ -98,7 +98,7 @@ export class FileLedger {
     this.#isDirty = this.#files.delete(file) || this.#isDirty;
   }
 
-  /** True when the inputs of the file are what they were. */
+  /** True if the inputs of the file have not changed. */
   async isUnchanged(file: string, view: InputView): Promise<boolean> {
     const entry = this.#files.get(file);
     if (!entry || entry.outcome.kind === "unsettled" || entry.inputs.length === 0) return false;
@@ -112,7 +112,7 @@ export class FileLedger {
     return true;
   }
 
-  /** Reads what an earlier process kept, as far as the catalogue still says the same. */
+  /** Reads the ledger of an earlier process, as far as the catalogue agrees. */
   async load(catalogue: ReadonlyMap<string, CatalogueFile>): Promise<void> {
     const saved = this.#path === null ? null : await readSaved(this.#path);
     if (saved === null || saved.madeBy !== MADE_BY || saved.folder !== this.#folder) return;
@@ -163,7 +163,7 @@ function restored(saved: SavedLedger): Map<string, Remembered> {
   return files;
 }
 
-/** npm replaces the package.json of a package that it installs. That of a project lies where anything may be written. */
+/** npm replaces the package.json of a package that it installs. A project's package.json is in a folder with unrelated writes. */
 function isWatched(path: string): boolean {
   return /[\\/]node_modules[\\/]/.test(path) === (basename(path) === "package.json");
 }
@@ -183,7 +183,7 @@ function forgetfulAmong(files: ReadonlyMap<string, Remembered>): ForgetfulFile[]
   return forgetful.sort((a, b) => (a.file < b.file ? -1 : 1));
 }
 
-/** A file's own path comes first among its inputs, those it imports after it. */
+/** A file's own path comes first among its inputs, its imports after it. */
 function importedPaths(files: ReadonlyMap<string, Remembered>): Set<string> {
   return new Set([...files.values()].flatMap(({ inputs }) => inputs.slice(1).map(({ path }) => path)));
 }
@@ -198,7 +198,7 @@ interface SavedLedger {
 interface SavedFile {
   readonly hash: string;
   readonly dagIds: readonly string[];
-  /** Left out by earlier versions. */
+  /** Missing in ledgers of earlier versions. */
   readonly unexported?: readonly string[];
   readonly inputs: readonly number[];
   readonly verifiedAt: number;

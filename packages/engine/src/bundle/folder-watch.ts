@@ -1,6 +1,6 @@
 /**
- * Tells of changes in a set of folders, gathered over a short pause. One plain watch per folder: a recursive one would
- * also watch every node_modules below. It is a wake-up only: a missed event is found by the processor's slow rescan.
+ * Reports changes in a set of folders, debounced. One plain watch per folder: a recursive one would also watch every
+ * node_modules below. It is only a wake-up: the processor's slow rescan finds a missed event.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { join } from "node:path";
@@ -21,7 +21,7 @@ export class FolderWatch {
     this.#options = options;
   }
 
-  /** Watches exactly these folders from now on. True: some are new, and may have changed before they were watched. */
+  /** Watches exactly these folders from now on. True if some are new, and may have changed before they were watched. */
   watch(folders: Iterable<string>): boolean {
     const wanted = new Set(folders);
     let grew = false;

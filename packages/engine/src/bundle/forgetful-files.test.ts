@@ -1,4 +1,4 @@
-/** Files that give less than their author may think: said in the log, never an error. */
+/** Files with unexported DAGs or without DAGs: logged, never an error. */
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
@@ -25,7 +25,7 @@ const FORGOTTEN = `import { dag } from "tradewind";
 const forgotten = dag("forgotten", (d) => { d.task("a", () => 1); });
 `;
 
-it("names a DAG that is made and not exported, and a file that gives no DAG and serves nobody", async () => {
+it("logs a DAG that is not exported, and a file without DAGs that no file imports", async () => {
   const folder = new FolderFixture();
   const { logger, taken } = capture();
   await folder.write({
@@ -59,7 +59,7 @@ it("names a DAG that is made and not exported, and a file that gives no DAG and 
   expect(taken()).toEqual([]);
 });
 
-it("does not blame a file for the DAG of another one that it imports", async () => {
+it("does not blame a file for the DAG of another file that it imports", async () => {
   const folder = new FolderFixture();
   const { logger, taken } = capture();
   await folder.write({
@@ -72,7 +72,7 @@ it("does not blame a file for the DAG of another one that it imports", async () 
   expect(taken().map(({ fields }) => [fields.file, fields.dags])).toEqual([["made.ts", ["lost"]]]);
 });
 
-it("refuses a file whose DAG has one inside that it does not export", async () => {
+it("rejects a file whose DAG contains an unexported sub-DAG", async () => {
   const folder = new FolderFixture();
   const child = (keyword: string) => FORGOTTEN.replace("const", keyword);
   const parent = `export default dag("around", (d) => { d.dag("s", forgotten); });\n`;
@@ -87,7 +87,7 @@ it("refuses a file whose DAG has one inside that it does not export", async () =
   expect(await processor.runOnce()).toMatchObject({ failed: 0, published: 1 });
 });
 
-it("says so again after a restart, though the file is unchanged; the saved ledger has it for others", async () => {
+it("logs it again after a restart although the file is unchanged, and keeps it in the saved ledger", async () => {
   const folder = new FolderFixture();
   const ledgerPath = join(new FolderFixture().path, "ledger.json");
   await folder.write({ "forgot.ts": FORGOTTEN, "fine.ts": dagText("fine") });

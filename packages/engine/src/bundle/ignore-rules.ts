@@ -1,9 +1,9 @@
-/** `.tradewindignore`: the patterns of a .gitignore, as far as a DAG folder needs them. */
+/** `.tradewindignore`: the subset of .gitignore patterns that a DAG folder needs. */
 export interface IgnoreRules {
   ignores(file: string, isFolder: boolean): boolean;
 }
 
-/** One pattern per line: `*`, `?`, `**`, a leading `/` or a `/` inside anchors it, a trailing `/` means folders, `!` takes back. */
+/** One pattern per line: `*`, `?`, `**`, a leading `/` or a `/` inside anchors it, a trailing `/` means folders, `!` negates. */
 export function parseIgnore(text: string): IgnoreRules {
   const rules = text
     .split(/\r?\n/)

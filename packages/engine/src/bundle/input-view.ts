@@ -1,4 +1,4 @@
-/** The inputs of all DAG files as they are now. Each is looked at once per pass, however many files share it. */
+/** The current state of the inputs of all DAG files. Each input is read once per pass, also if files share it. */
 import { readdir, readFile, stat } from "node:fs/promises";
 import type { InputStamp } from "../code/bundled.ts";
 import { RACY_MS, sha256 } from "../code/input-stamps.ts";
@@ -8,12 +8,12 @@ export class InputView {
   readonly #stats = new Map<string, Promise<{ mtimeMs: number; size: number } | null>>();
   readonly #hashes = new Map<string, Promise<string | null>>();
 
-  /** `suspects`: paths that were reported as changed; their content is compared, whatever their stamp says. */
+  /** `suspects`: paths that were reported as changed; their content is compared even if the stamp is the same. */
   constructor(suspects: ReadonlySet<string>) {
     this.#suspects = suspects;
   }
 
-  /** The stamp as it is now when the content is what it was at `verifiedAt`; null when it changed or is gone. */
+  /** The current stamp if the content is the same as at `verifiedAt`; null if it changed or is gone. */
   async same(stamp: InputStamp, verifiedAt: number): Promise<InputStamp | null> {
     const now = await this.#stat(stamp.path);
     if (now === null || now.size !== stamp.size) return null;
@@ -45,7 +45,7 @@ export class InputView {
   }
 }
 
-/** As `contentOf` reads it. */
+/** Read in the same way as by `contentOf`. */
 async function content(path: string): Promise<string | Buffer> {
   return (await stat(path)).isDirectory() ? (await readdir(path)).sort().join("\0") : readFile(path);
 }

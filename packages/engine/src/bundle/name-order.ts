@@ -1,6 +1,6 @@
 /**
- * Files with new DAGs are stored in the order of their names, however long each takes to import: of two files that are new
- * at once and define the same DAG, the first by name gets it, in every process and after every restart.
+ * Stores files with new DAGs in the order of their names, independent of their import times: if two new files define the
+ * same DAG, the first by name gets it, in every process and after every restart.
  */
 export class NameOrder {
   readonly #files: readonly string[];

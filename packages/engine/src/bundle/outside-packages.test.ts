@@ -16,19 +16,19 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-/** A DAG whose `docs` is what `expression` gives while the file is imported, and which exports it as `value`. */
+/** A DAG whose `docs` is the value of `expression` while the file is imported, and which exports it as `value`. */
 const dagOf = (imports: string, expression: string) =>
   `import { dag } from "tradewind"; ${imports}
    export const value = ${expression};
    export default dag("a", { docs: String(value) }, (d) => { d.task("t", () => value); });`;
 
-/** A package that has to know where it lies: bundled it would not. */
+/** A package that depends on its own location, which a bundle would change. */
 const nativePackage = (at: string, version: string, about = `"gypfile": true`) => ({
   [`${at}/package.json`]: `{ "name": "addon", "version": "${version}", ${about} }`,
   [`${at}/index.js`]: `exports.late = {}; for (const name of ["where"]) exports[name] = () => __dirname + " ${version}";`,
 });
 
-it("leaves a package with native code in node_modules, and every package on the way to it", async () => {
+it("does not bundle a package with native code, nor any package on the path to it", async () => {
   const folder = new FolderFixture();
   await folder.write({
     ...nativePackage("node_modules/wrapper/node_modules/addon", "3.0.0"),
@@ -54,7 +54,7 @@ it("leaves a package with native code in node_modules, and every package on the 
   expect(await exportedValue(stored?.hash ?? "", dags)).toBe(where);
 });
 
-it("makes a version of another version of such a package, and of nothing else in it", async () => {
+it("creates a version for another version of such a package, and for no other change in it", async () => {
   const folder = new FolderFixture();
   await folder.write({
     ...nativePackage("node_modules/addon", "1.0.0"),
@@ -70,11 +70,11 @@ it("makes a version of another version of such a package, and of nothing else in
   const [row] = await test.db.rows<{ docs: string }>(
     adhoc("SELECT manifest->>'docs' AS docs FROM dag_version WHERE number = 2"),
   );
-  // The child that has loaded 1.0.0 does not answer for 1.0.1.
+  // The child that has loaded 1.0.0 must not process 1.0.1.
   expect(row?.docs).toMatch(/ 1\.0\.1$/);
 });
 
-it("loads real native code, which names its platforms in optional packages", async () => {
+it("loads real native code that names its platforms in optional packages", async () => {
   const folder = new FolderFixture();
   const parser = findPackage("oxc-parser", import.meta.dirname);
   await mkdir(join(folder.path, "node_modules"));
@@ -92,7 +92,7 @@ it("loads real native code, which names its platforms in optional packages", asy
   expect(await exportedValue(row?.hash ?? "", folder.path)).toBe(2);
 });
 
-it("leaves outside what esbuild cannot bundle, and what the project names", async () => {
+it("does not bundle packages that esbuild cannot bundle or the project names", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "package.json": `{ "tradewind": { "external": ["named"] } }`,
@@ -135,7 +135,7 @@ it("finds the packages of a project inside the DAG folder", async () => {
     );
 });
 
-it("reports settings of a project and packages that cannot be", async () => {
+it("reports invalid project settings and packages", async () => {
   const folder = new FolderFixture();
   const settings = (external: string) => `{ "tradewind": { "external": ${external} } }`;
   await folder.write({
@@ -156,7 +156,7 @@ it("reports settings of a project and packages that cannot be", async () => {
   expect(errors["key/a.ts"]).toMatch(/unknown key "externals".*\[PROJECT_INVALID\]$/);
 });
 
-it("names the command that builds an addon for the Node it runs on", async () => {
+it("names the command that builds an addon for the running Node", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "node_modules/broken/package.json": `{ "name": "broken", "version": "1.0.0" }`,
@@ -173,7 +173,7 @@ it("names the command that builds an addon for the Node it runs on", async () =>
   expect(error).toContain(`${process.version}, ${process.platform} ${process.arch}`);
 });
 
-it("keeps a package that was moved away from being loaded from a link that is left", async () => {
+it("does not load a moved package through a remaining link", async () => {
   const folder = new FolderFixture();
   await folder.write({
     ...nativePackage("node_modules/addon", "1.0.0"),
@@ -191,7 +191,7 @@ it("keeps a package that was moved away from being loaded from a link that is le
 const cacheOn = (dags: string) =>
   new BundleCache(new FolderFixture().path, (hash) => fetchBundle(test.db, hash), [dags]);
 
-/** What the stored bundle exports as `value`, in a process of its own that finds packages from `dags`. */
+/** The export `value` of the stored bundle, in a separate process that finds packages from `dags`. */
 async function exportedValue(hash: string, dags: string): Promise<unknown> {
   const path = await cacheOn(dags).path(hash);
   const script = `import { value } from ${JSON.stringify(path)}; console.log(JSON.stringify(value))`;

@@ -1,6 +1,6 @@
 /**
- * One pass over the DAG folder: find what changed, bundle it, store it. A pass that is cut short (the database went
- * away, the process died) has stored some files whole and the others not at all; the next one does the rest.
+ * One pass over the DAG folder: find changes, bundle the files, store them. An interrupted pass (the database became
+ * unavailable, the process died) has stored each file completely or not at all; the next pass does the rest.
  */
 
 import type { Bundled, InputStamp } from "../code/bundled.ts";
@@ -24,17 +24,17 @@ import { unknownExecutor, unservedQueues } from "./placement.ts";
 import { Publisher } from "./publisher.ts";
 
 export interface PassReport {
-  /** Files that gave a new DAG, a new version or a DAG that had been gone. */
+  /** Files with a new DAG, a new version or a returned DAG. */
   readonly published: number;
-  /** Files whose DAGs are as they were. */
+  /** Files whose DAGs have not changed. */
   readonly unchanged: number;
   /** Files that have an import error now. */
   readonly failed: number;
-  /** Files that are gone. */
+  /** Deleted files. */
   readonly removed: number;
   /** Files that went through the bundler. */
   readonly bundled: number;
-  /** Files that are still being imported: a later pass has their result. */
+  /** Files that are still being imported: a later pass gets their result. */
   readonly late: number;
   readonly ms: number;
 }
@@ -47,9 +47,9 @@ export interface PassDependencies {
   readonly logger: Logger;
   readonly plan: Planner;
   readonly isPausedAtCreation: boolean;
-  /** The names that tasks may give as their executor. */
+  /** The executor names that tasks may use. */
   readonly executors: readonly string[];
-  /** The shortest time after which a failed file is tried again although nothing changed. */
+  /** The shortest time after which a failed file is retried although nothing changed. */
   readonly retryMs: number;
 }
 
@@ -81,12 +81,12 @@ export class Pass {
     this.#view = new InputView(suspects);
   }
 
-  /** The folders this pass looked at. */
+  /** The folders that this pass scanned. */
   get folders(): readonly string[] {
     return this.#folders;
   }
 
-  /** `isFirst`: of this process; only then is the whole catalogue held against the folder. */
+  /** `isFirst`: the first pass of this process; only then the whole catalogue is compared with the folder. */
   async run(isFirst: boolean): Promise<PassReport> {
     const started = performance.now();
     const { database, folder, ledger, logger } = this.#with;
@@ -100,7 +100,9 @@ export class Pass {
     await this.#bundle(todo, catalogue);
     await this.#settleTaken();
     this.#nameForgetful(isFirst);
-    await ledger.save().catch((error: unknown) => logger.warn("DAG file ledger not saved", { error }));
+    await ledger
+      .save()
+      .catch((error: unknown) => logger.warn("could not save the DAG file ledger", { error }));
     const count = (kind: Outcome["kind"]) =>
       files.filter(({ file }) => ledger.get(file)?.outcome.kind === kind).length;
     const [failed, late] = [count("failed"), count("late")];
@@ -115,7 +117,7 @@ export class Pass {
     };
   }
 
-  /** Files that were there before and are not now. First of all, so that a renamed file finds its DAGs free. */
+  /** Files that existed before and do not now. Runs first, so that a renamed file finds its DAGs free. */
   async #remove(before: readonly string[]): Promise<void> {
     this.#removed = [...new Set(before)].filter((file) => !this.#paths.has(file));
     if (this.#removed.length === 0) return;
@@ -142,7 +144,7 @@ export class Pass {
       if (outcome?.kind === "failed" && ((outcome.anyChange && isMoved) || Date.now() >= outcome.retryAt)) {
         outdated.add(file);
       }
-      // Deleted by a user while its file is still there: it comes back, as a new DAG.
+      // A DAG that a user deleted while its file still exists returns as a new DAG.
       if (outcome?.kind === "ok" && outcome.dagIds.some((id) => !known.has(id))) outdated.add(file);
     }
     return files.filter((file) => outdated.has(file));
@@ -155,7 +157,7 @@ export class Pass {
     if (files.length + late.length === 0) return;
     const publisher = this.#publisher();
     const errors: Promise<unknown>[] = [];
-    /** Answers with what stores the file, if it is to be stored. */
+    /** Returns the function that stores the file, or null if there is nothing to store. */
     const judge = ({ file }: DagFile, result: BundleResult): (() => void) | null => {
       this.#bundled++;
       const failure = result.kind === "bundled" ? this.#misplaced(file, result) : result;
@@ -187,7 +189,7 @@ export class Pass {
     return message === null ? null : { kind: "failed", stage: "import", message, inputs };
   }
 
-  /** While nothing that it is made from changes, no pass begins it again; who saves it meanwhile does not wait for it. */
+  /** No pass starts the file again while its inputs are unchanged; saving it meanwhile does start it again. */
   #isLate(file: string, inputs: readonly InputStamp[]): void {
     const { ledger, logger } = this.#with;
     const before = ledger.get(file)?.outcome ?? null;
@@ -196,7 +198,7 @@ export class Pass {
     logger[tell]("DAG file takes long to import; the others do not wait for it", { file });
   }
 
-  /** Should its result not be stored, the next pass begins it again: without inputs it counts as changed. */
+  /** If its result cannot be stored, the next pass starts it again: without inputs it counts as changed. */
   #isLateNoMore(file: string): void {
     const { ledger } = this.#with;
     const outcome = ledger.get(file)?.outcome;
@@ -241,7 +243,7 @@ export class Pass {
     if (changed.length > 0) logger.debug("DAG file loaded", { file, dags: changed.slice(0, 10) });
   }
 
-  /** No error, for a file may be there for others; but an author who waits for a DAG must learn why it does not come. */
+  /** Not an error, because the file may be imported by others; but an author who expects a DAG must find the reason. */
   #nameForgetful(isFirst: boolean): void {
     if (!isFirst && this.#loaded.size === 0) return;
     const { ledger, logger } = this.#with;
@@ -249,7 +251,7 @@ export class Pass {
       if (!isFirst && !this.#loaded.has(file)) continue;
       if (unexported.length > 0) {
         const dags = unexported.slice(0, 10);
-        logger.warn("DAG file makes a DAG and does not export it", { file, dags, remedy: EXPORT_IT });
+        logger.warn("DAG file creates a DAG and does not export it", { file, dags, remedy: EXPORT_IT });
       } else {
         const remedy = `${EXPORT_IT}; or name the file in .tradewindignore`;
         logger.warn("file imports tradewind but exports no DAG, and no DAG file imports it", {
@@ -260,7 +262,7 @@ export class Pass {
     }
   }
 
-  /** A DAG may have moved between two files of this pass, the old one stored after the new one: ask once more. */
+  /** A DAG may have moved between two files of this pass, with the old one stored after the new one: check again. */
   async #settleTaken(): Promise<void> {
     if (this.#taken.length === 0) return;
     const again = this.#publisher();
@@ -290,19 +292,19 @@ export class Pass {
       verifiedAt: now,
       outcome: { kind: "failed", anyChange: failure.anyChange, delayMs, retryAt: now + delayMs },
     });
-    // It is tried again whenever another file changes, and now and then: what is known already need not be told again.
+    // It is retried when another file changes, and periodically: a known error is not logged again as a warning.
     const tell = failure.isNews || before?.kind !== "failed" ? "warn" : "debug";
     logger[tell]("DAG file failed to import", { file, error: failure.message });
   }
 }
 
-/** Whether another file might get one of its DAGs first. */
+/** True if another file might get one of its DAGs first. */
 function givesNewDag(result: BundleResult, known: CatalogueFile | undefined): boolean {
   const isOwn = (dagId: string) => known?.dags.get(dagId)?.isStale === false;
   return result.kind === "bundled" && result.manifests.some(({ dagId }) => !isOwn(dagId));
 }
 
-/** Files of which the catalogue holds something that ends with them. */
+/** Files with entries in the catalogue that are removed with the file. */
 function liveFiles(catalogue: ReadonlyMap<string, CatalogueFile>): string[] {
   return [...catalogue]
     .filter(([, { dags, error }]) => error !== null || [...dags.values()].some((dag) => !dag.isStale))

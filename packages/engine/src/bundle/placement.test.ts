@@ -1,4 +1,4 @@
-/** Executors and queues that nothing serves. */
+/** Executors and queues that are not configured or not served. */
 import { beforeEach, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import type { Logger } from "../service/logger.ts";
@@ -11,7 +11,7 @@ beforeEach(async () => {
   test = await testDatabase();
 });
 
-it("refuses a file whose tasks name an executor that is not configured", async () => {
+it("rejects a file whose tasks name an executor that is not configured", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "pods.ts": dagText("pods", "return 1;", `{ defaults: { executor: "kubernets" } }`),
@@ -27,14 +27,14 @@ it("refuses a file whose tasks name an executor that is not configured", async (
   expect(await versions(test.db)).toEqual({ here: 1, pods: 1 });
 });
 
-it("knows the local executor alone unless told", async () => {
+it("accepts only the local executor by default", async () => {
   const folder = new FolderFixture();
   await folder.write({ "pods.ts": dagText("pods", "return 1;", `{ defaults: { executor: "kubernetes" } }`) });
   await processorOn(test.db, folder).runOnce();
   expect((await importErrors(test.db))["pods.ts"]).toContain("[EXECUTOR_UNKNOWN]");
 });
 
-it("warns about queues that no worker serves, when the file has changed", async () => {
+it("warns about queues that no worker serves, if the file has changed", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "gpu.ts": dagText("gpu", "return 1;", `{ defaults: { queue: "gpu" } }`),

@@ -1,17 +1,17 @@
 /**
- * Where the tasks of a file ask to run. A task that names an executor which is not configured would run on another one, so
- * its file is not loaded. A queue only chooses among workers: a task that names one nothing serves is loaded with a warning.
+ * The executors and queues that the tasks of a file name. A task that names an unconfigured executor would run on another
+ * one, so its file is not loaded. A queue only selects workers: a task with an unserved queue is loaded with a warning.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 
-// Manifests come from a child process that has loaded user code: their fields are checked, whatever their type says.
+// Manifests come from a child process that has run user code: their fields are checked regardless of their type.
 
 const UNKNOWN = "EXECUTOR_UNKNOWN";
 
 /** The queue of tasks that name none: every executor serves it. */
 const DEFAULT_QUEUE = "default";
 
-/** The import error of a file whose tasks name an executor that is not configured; null: they name none. */
+/** The import error of a file whose tasks name an executor that is not configured; null if there is none. */
 export function unknownExecutor(
   file: string,
   manifests: readonly DagManifest[],
@@ -26,7 +26,7 @@ export function unknownExecutor(
   return null;
 }
 
-/** The queues that tasks name and nothing serves, as `dag.task: queue`. */
+/** The queues that tasks name and no worker serves, as `dag.task: queue`. */
 export function unservedQueues(manifests: readonly DagManifest[]): string[] {
   return manifests.flatMap(({ dagId, tasks }) =>
     tasks

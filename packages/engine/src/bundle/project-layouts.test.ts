@@ -1,4 +1,4 @@
-/** Projects as people have them: written to disk, loaded by a processor, and each DAG's task run by the executor. */
+/** Typical project layouts: written to disk, loaded by a processor, and each DAG's task run by the executor. */
 import { readdir, readFile, symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -30,7 +30,7 @@ async function outputs(root: FolderFixture, dags = "."): Promise<Record<string, 
   const rows = await test.db.rows<{ dag_id: string; bundle_hash: string }>(
     adhoc("SELECT v.dag_id, v.bundle_hash FROM dag d JOIN dag_version v ON v.id = d.version_id ORDER BY 1"),
   );
-  // Tasks run elsewhere: nothing of the project is beside the bundle.
+  // Tasks run in another folder: nothing of the project is beside the bundle.
   const cache = new BundleCache(new FolderFixture().path, (hash) => fetchBundle(test.db, hash));
   await using under = await ExecutorUnderTest.start();
   const found: Record<string, unknown> = {};
@@ -105,7 +105,7 @@ it.each(["commonjs", undefined])("loads every kind of file in a project of type 
   });
 });
 
-it("imports CommonJS packages into ES modules as Node does, in DAG files as in what they import", async () => {
+it("imports CommonJS packages into ES modules like Node, in DAG files and in their imports", async () => {
   const root = new FolderFixture();
   await root.write({
     ...PACKAGES,
@@ -122,7 +122,7 @@ it("imports CommonJS packages into ES modules as Node does, in DAG files as in w
   expect(await outputs(root, "dags")).toEqual({ cjs: "ok", ts: [namespace, namespace] });
 });
 
-it("finds the trigger classes that a CommonJS file exports, and says that it has to", async () => {
+it("finds the trigger classes that a CommonJS file exports, and requires the export", async () => {
   const root = new FolderFixture();
   const text = (exported: string) => `const { dag, Trigger } = require("tradewind");
     class Done extends Trigger { static id = "acme.done"; async *run() { yield 1; } }
@@ -219,7 +219,7 @@ it("runs a DAG with the project's own copy of the SDK", async () => {
   expect(await outputs(root)).toEqual({ a: "another copy" });
 });
 
-/** Another version of the SDK: its sources, with one export more. */
+/** Another version of the SDK: its sources, with one additional export. */
 async function copySdk(root: FolderFixture, to: string): Promise<void> {
   const sdk = fileURLToPath(new URL("../../../sdk/src", import.meta.url));
   const names = (await readdir(sdk, { recursive: true })).filter(

@@ -1,4 +1,4 @@
-/** Messages about projects that cannot be loaded: each ends with what to change. */
+/** Messages about projects that cannot be loaded: each ends with the remedy. */
 import { symlink } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -22,7 +22,7 @@ async function errors(root: FolderFixture, dags = "."): Promise<Record<string, s
   return Object.fromEntries(all.map(([file, message]) => [file, message.split("\n\n")[0] as string]));
 }
 
-it("says how to get a path alias, a package and a package that is not built", async () => {
+it("names the remedy for a path alias, a missing package and a package that is not built", async () => {
   const root = new FolderFixture();
   await root.write({
     "tsconfig.json": json({ compilerOptions: { paths: { "@/*": ["./lib/*"] } } }),
@@ -72,7 +72,7 @@ it("says how to get a path alias, a package and a package that is not built", as
   });
 });
 
-it("names a tsconfig.json that cannot be read, and what one extends that is missing", async () => {
+it("names an unreadable tsconfig.json, and a missing file that it extends", async () => {
   const root = new FolderFixture();
   await root.write({
     "broken/tsconfig.json": "{ nope",
@@ -90,7 +90,7 @@ it("names a tsconfig.json that cannot be read, and what one extends that is miss
   expect(found["none/a.ts"]).toContain('A path alias needs a tsconfig.json with "paths", beside the file or');
 });
 
-it("names another package or version of tradewind, where it is, and the version to install", async () => {
+it("names another package or version of tradewind, its folder, and the version to install", async () => {
   const root = new FolderFixture();
   const other = (folder: string, version: string, code: string) => ({
     [`${folder}/node_modules/tradewind/package.json`]: json({ name: "tradewind", version, type: "module" }),
@@ -121,7 +121,7 @@ it("names another package or version of tradewind, where it is, and the version 
   });
 });
 
-it("says which of await and module.exports to leave out", async () => {
+it("names which of await and module.exports to remove", async () => {
   const root = new FolderFixture();
   await root.write({
     "a.js": `const { dag } = require("tradewind"); const n = await 1;\nmodule.exports = dag("a", () => n);`,
@@ -147,7 +147,7 @@ export default dag("right", (d) => { d.task("t", () => 1); });
   });
   await processorOn(test.db, root).runOnce();
   const found = await importErrors(test.db);
-  // An author who catches the error of one DAG still gets the others.
+  // A file that catches the error of one DAG still gets its other DAGs.
   expect(Object.keys(found)).toEqual(["a.js"]);
   const titles = (found["a.js"] ?? "").split("\n").filter((line) => line.startsWith("a.js:"));
   expect(titles).toEqual([

@@ -10,7 +10,7 @@ import { adhoc } from "../store/database/database.ts";
 import { importErrors } from "./dag-folder-fixture.ts";
 import { Publisher } from "./publisher.ts";
 
-it("refuses a bundle whose child names a file that it cannot know, and stores the others", async () => {
+it("rejects a bundle whose child names a file outside of its folder, and stores the others", async () => {
   const test = await testDatabase();
   const folder = await mkdtemp(join(tmpdir(), "tw-publisher-"));
   onTestFinished(async () => {

@@ -1,6 +1,6 @@
 /**
- * Takes bundled files to the catalogue while others are still being bundled: many files in one transaction, and no
- * file held up for long by one that hangs. Files are stored in the order of their names as far as they are ready.
+ * Stores bundled files in the catalogue while others are still being bundled: many files in one transaction, without
+ * waiting long for a file that hangs. Files are stored in the order of their names as far as they are ready.
  */
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
@@ -23,7 +23,7 @@ import { type Database, sqlState } from "../store/database/database.ts";
 export interface PublisherOptions extends PublishOptions {
   readonly database: Database;
   readonly onStored: (file: string, bundled: Bundled, outcome: FileOutcome) => void;
-  /** The database refused this file for its content. */
+  /** The database rejected the content of this file. */
   readonly onRefused: (file: string, bundled: Bundled, message: string) => void;
 }
 
@@ -55,7 +55,7 @@ export class Publisher {
     else this.#timer ??= setTimeout(() => this.#flush(), MAX_WAIT_MS);
   }
 
-  /** Resolves when all is stored; rejects when the database could not be reached. */
+  /** Resolves when everything is stored; rejects if the database could not be reached. */
   async drain(): Promise<void> {
     this.#flush();
     await this.#flushing;
@@ -82,7 +82,10 @@ export class Publisher {
       const { bundled } = from;
       const publication = await this.#publication(from);
       if (publication === null) {
-        await this.#refuse(from, "its bundle does not have the hash that its process gave [BUNDLE_CORRUPT]");
+        await this.#refuse(
+          from,
+          "its bundle does not match the hash that its process reported [BUNDLE_CORRUPT]",
+        );
         continue;
       }
       part.push({ from, publication });
@@ -97,8 +100,8 @@ export class Publisher {
   }
 
   /**
-   * Null: the code does not have the hash that the bundler child gave. The child has run user code, and names the files
-   * of its preludes: without this, it could name a file that only this process can read, and have it stored as code.
+   * Null if the code does not match the hash from the bundler child. The child has run user code, and names the files of
+   * its preludes: without this check it could name a file that only this process can read, and have it stored as code.
    */
   async #publication({ file, bundled }: Waiting): Promise<FilePublication | null> {
     const { hash, banner, preludes, body, map, source, manifests } = bundled;
@@ -128,7 +131,7 @@ export class Publisher {
       }
     } catch (error) {
       if (!isRefusal(error)) throw error;
-      // One file the database cannot take must not keep back the others.
+      // One file that the database rejects must not block the others.
       if (part.length > 1) for (const one of part) await this.#storePart([one]);
       else {
         const code = error instanceof ModelError ? ` [${error.code}]` : "";
@@ -144,7 +147,7 @@ export class Publisher {
   }
 }
 
-/** Null: a file that the code requires is not among those that the child gave, or does not have its hash. */
+/** Null if a required file is missing from the child's list, or does not match its hash. */
 async function requiredFiles({ banner, files }: Bundled): Promise<StoredFile[] | null> {
   const paths = new Map(files.map(({ hash, path }) => [hash, path]));
   const stored: StoredFile[] = [];
@@ -163,7 +166,7 @@ async function readPrelude(files: readonly PreludeFile[]): Promise<StoredPrelude
   return { hash: createHash("sha256").update(code).digest("hex"), names, code };
 }
 
-/** The content is at fault (a value or a size the server does not take, a schedule that cannot be), not the moment. */
+/** The content is invalid (a value or a size that the server rejects, an impossible schedule), so retrying would not help. */
 function isRefusal(error: unknown): boolean {
   return error instanceof ModelError || ["22", "23", "54"].includes(sqlState(error)?.slice(0, 2) ?? "");
 }

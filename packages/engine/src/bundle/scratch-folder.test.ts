@@ -7,7 +7,7 @@ import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
 
-it("removes what killed processes left, and nothing of the living, of other machines or of strangers", async () => {
+it("removes folders of killed processes, and none of running processes, other machines or other programs", async () => {
   const temporary = mkdtempSync(join(tmpdir(), "tw-scratch-"));
   onTestFinished(() => rmSync(temporary, { recursive: true }));
   const killed = await owner(temporary);

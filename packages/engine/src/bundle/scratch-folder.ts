@@ -1,7 +1,7 @@
 /**
- * Where bundler children write what they import: a folder among the system's temporary files that ends with its owner.
- * A killed owner cannot remove it, so the next one does. It carries its owner's name, and that of the machine: in a
- * temporary folder that several share, the processes of the others cannot be seen and must not be taken for dead.
+ * Where bundler children write the modules they import: a temporary folder that is removed with its owner. A killed owner
+ * cannot remove it, so the next one does. Its name contains the owner and the machine: in a shared temporary folder, the
+ * processes of other machines are not visible and must not be mistaken for dead.
  */
 import { createHash } from "node:crypto";
 import { chown, mkdtemp, readdir, realpath, rm } from "node:fs/promises";
@@ -12,7 +12,7 @@ import type { ProcessUser } from "../service/process-user.ts";
 
 const PREFIX = `tradewind-bundler-${createHash("sha256").update(hostname()).digest("hex").slice(0, 8)}-`;
 
-/** A new one of this process, for children of this account; those that dead processes left are removed. */
+/** Creates a folder for children of this account, and removes the folders of dead processes. */
 export async function makeScratchFolder(user?: ProcessUser | null): Promise<string> {
   const parent = await realpath(tmpdir());
   await removeOrphans(parent);
@@ -26,7 +26,7 @@ async function removeOrphans(parent: string): Promise<void> {
     if (!name.startsWith(PREFIX)) continue;
     const owner = /^(\d+)-[0-9a-f]{16}(?=-)/.exec(name.slice(PREFIX.length));
     if (owner === null || processName(Number(owner[1])) === owner[0]) continue;
-    // Another account's cannot be removed, and need not be.
+    // The folder of another account cannot be removed, and need not be.
     await rm(join(parent, name), { recursive: true, force: true }).catch(() => {});
   }
 }

@@ -9,7 +9,7 @@ beforeEach(async () => {
 });
 
 const PATIENT = { timeout: 30_000, interval: 50 };
-/** Longer than the test may take: who waits for it fails. */
+/** Longer than the test timeout: waiting for it fails the test. */
 const importTimeoutMs = 120_000;
 const LOOP = `${dagText("slow")}\nfor (;;) {}\n`;
 const NEVER = `${dagText("never")}\nawait new Promise(() => {});\n`;
@@ -18,7 +18,7 @@ const good = Object.fromEntries(Array.from({ length: 12 }, (_, n) => [`good${n}.
 const shows = (expected: Record<string, number>) =>
   vi.waitFor(async () => expect(await versions(test.db)).toMatchObject(expected), PATIENT);
 
-it("a file that hangs holds up no other, neither at the start nor when one is saved, nor its own remedy", async () => {
+it("a file that hangs delays no other file, at the start or after a save, nor its own fix", async () => {
   const folder = new FolderFixture();
   await folder.write({ "aa-loop.ts": LOOP, ...good, "good5-never.ts": NEVER });
   const processor = processorOn(test.db, folder, { importTimeoutMs, children: 2 });
@@ -37,7 +37,7 @@ it("a file that hangs holds up no other, neither at the start nor when one is sa
   expect(await processor.runOnce()).toMatchObject({ late: 0, failed: 0 });
 });
 
-it("a file that is slow is loaded when it is ready, and one that hangs is told so in the end", async () => {
+it("a slow file is loaded when it is ready, and a file that hangs fails in the end", async () => {
   const folder = new FolderFixture();
   await folder.write({
     "slow.ts": `${dagText("slow")}\nawait new Promise((resolve) => setTimeout(resolve, 3_000));\n`,

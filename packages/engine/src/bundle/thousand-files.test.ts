@@ -6,7 +6,7 @@ import { FolderFixture, processorOn } from "./dag-folder-fixture.ts";
 
 const FILES = 1_000;
 
-it("loads 1,000 DAG files, and unchanged ones cost no bundling", async () => {
+it("loads 1,000 DAG files, and does not bundle unchanged ones again", async () => {
   const { db } = await testDatabase();
   const folder = new FolderFixture();
   const ledgerPath = join(new FolderFixture().path, "ledger.json");

@@ -1,4 +1,4 @@
-/** Trigger classes that could not be found again by their ids are import errors. */
+/** Trigger classes that cannot be found by their ids are import errors. */
 import { expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";
@@ -11,7 +11,7 @@ const file = (dagId: string, body: string, first = "") => `
   ${first}
   export default dag("${dagId}", (d) => { ${body} });`;
 
-it("refuses two classes with one id, a class without one, and a class inside a function", async () => {
+it("rejects two classes with one id, a class without an id, and a class inside a function", async () => {
   const { db } = await testDatabase();
   const folder = new FolderFixture();
   await folder.write({

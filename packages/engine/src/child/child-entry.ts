@@ -1,7 +1,7 @@
 /**
- * Where the programs of our child processes are. Compiled, they lie beside this file. Run from source they would do so
- * too, but stripping types costs each child three times its start-up; so they are built once, by content, into the
- * repository's ignored cache folder.
+ * The paths of the programs of child processes. Compiled, they are beside this file. From source they would be too, but
+ * stripping types triples the start-up time of each child; so they are built once, by content, into the repository's
+ * ignored cache folder.
  */
 import { createHash } from "node:crypto";
 import { mkdir, rename, rm, stat, writeFile } from "node:fs/promises";
@@ -22,7 +22,7 @@ const FROM_SOURCE = import.meta.url.endsWith(".ts");
 
 let entries: Promise<ChildEntries> | null = null;
 
-/** One answer per process. */
+/** Computed once per process. */
 export function childEntries(): Promise<ChildEntries> {
   entries ??= find();
   return entries;
@@ -54,7 +54,7 @@ async function locate(name: string, module: string): Promise<string> {
   }
 }
 
-/** One folder per program and content: its main file, and apart from it what is imported only when needed. */
+/** One folder per program and content: its main file, and separate chunks for lazy imports. */
 async function built(name: string, path: string): Promise<string> {
   const { build } = await import("esbuild");
   const { outputFiles } = await build({

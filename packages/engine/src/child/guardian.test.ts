@@ -15,7 +15,7 @@ const PARENT = fileURLToPath(new URL("../../test/execute/orphan-parent.ts", impo
 test.each([
   ["loop", 1],
   ["loopWithChild", 2],
-])("kill -9 of the engine ends a task in a busy loop and what it started: %s", async (taskId, processes) => {
+])("kill -9 of the engine ends a task in a busy loop and its processes: %s", async (taskId, processes) => {
   const dir = await mkdtemp(join(tmpdir(), "tradewind-orphans-"));
   const file = join(dir, "pids");
   const parent = spawn(process.execPath, ["--conditions=source", PARENT, taskId, file], { stdio: "inherit" });
@@ -47,7 +47,7 @@ test.runIf(process.platform === "linux")(
     );
     const guardians = commands.filter(([, command]) => command.includes("guardian"));
     expect(guardians).toHaveLength(1);
-    // The engine first stands still, so that it cannot replace its guardian.
+    // The engine is stopped first, so that it cannot replace its guardian.
     parent.kill("SIGSTOP");
     for (const [pid] of guardians) process.kill(pid, "SIGKILL");
     parent.kill("SIGKILL");
@@ -57,7 +57,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("a guardian that was killed is replaced, and the new one knows all groups", async () => {
+test("a killed guardian is replaced by one with the list of all groups", async () => {
   const { guardian: entry } = await childEntries();
   const replaced = Promise.withResolvers<void>();
   const guardian = new Guardian({ ...silentLogger, warn: () => replaced.resolve() }, { restartMs: 1 });
@@ -72,7 +72,7 @@ test("a guardian that was killed is replaced, and the new one knows all groups",
   expect((await over)[1]).toBe("SIGKILL");
 });
 
-/** Of a process that is nobody's child here there is no event to await. */
+/** The process is not our child, so there is no exit event to await. */
 async function eventually<T>(look: () => Promise<T | null>): Promise<T> {
   const deadline = Date.now() + 20_000;
   while (Date.now() < deadline) {
@@ -98,7 +98,7 @@ async function isRunning(pid: number): Promise<boolean> {
     ))
   )
     return false;
-  // A zombie that nobody has waited for does not run.
+  // A zombie that was not reaped does not run.
   const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");
   return status !== "" && !status.includes(") Z ");
 }

@@ -1,11 +1,11 @@
 /**
  * The engine's end of the guardian process (guardian/main.ts): keeps it alive and its list of process groups current.
- * A group is announced before its process is given any work, and struck off when the process was seen to end.
+ * A group is added before its process gets any work, and removed when the process was seen to end.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Logger } from "../service/logger.ts";
 
-/** The guardian's list in a shell: at the end of its input it kills the groups that are left. */
+/** The guardian's list in a shell: at the end of its input it kills the remaining groups. */
 const BACKSTOP = `trap '' INT TERM HUP
 groups=' '
 while read -r line; do
@@ -21,7 +21,7 @@ export class Guardian {
   readonly #logger: Logger;
   readonly #restartMs: number;
   readonly #groups = new Set<number>();
-  /** Of the system's monotonic clock, which both processes read; null: without a lease. */
+  /** By the system's monotonic clock, which both processes read; null: without a lease. */
   #endsAtMs: number | null = null;
   #process: ChildProcess | null = null;
   #backstop: ChildProcess | null = null;
@@ -33,7 +33,7 @@ export class Guardian {
     this.#restartMs = options.restartMs ?? 1_000;
   }
 
-  /** Of the guardian that is alive now. */
+  /** Process id of the live guardian. */
   get pid(): number | undefined {
     return this.#process?.pid;
   }
@@ -57,7 +57,7 @@ export class Guardian {
     this.#tellLease();
   }
 
-  /** The groups may live until then, a moment of `performance.now()`, unless it is moved on. */
+  /** The groups may live until this time of `performance.now()`, unless it is extended. */
   extendLease(endsAt: number): void {
     this.#endsAtMs = Number(process.hrtime.bigint() / 1_000_000n) + Math.floor(endsAt - performance.now());
     this.#tellLease();
@@ -75,7 +75,7 @@ export class Guardian {
     this.#tellBackstop(`-${pid}\n`);
   }
 
-  /** The guardian ends the groups that are still on its list, then itself. */
+  /** The guardian kills the groups that are still on its list, then ends. */
   stop(): void {
     this.#stopped = true;
     if (this.#restart !== null) clearTimeout(this.#restart);
@@ -85,7 +85,7 @@ export class Guardian {
     this.#backstop = null;
   }
 
-  /** For when the engine and the guardian are killed together. It costs a shell, and is not replaced. */
+  /** For the case that the engine and the guardian are killed together. It costs a shell, and is not replaced. */
   #startBackstop(): void {
     const shell = spawn("/bin/sh", ["-c", BACKSTOP], {
       stdio: ["pipe", "ignore", "ignore"],
@@ -96,7 +96,9 @@ export class Guardian {
     shell.unref();
     (shell.stdin as unknown as { unref?: () => void } | null)?.unref?.();
     shell.stdin?.on("error", () => {});
-    shell.on("error", (error) => this.#logger.warn("no backstop of the guardian", { error: error.message }));
+    shell.on("error", (error) =>
+      this.#logger.warn("could not start the backstop of the guardian", { error: error.message }),
+    );
   }
 
   #tellLease(): void {

@@ -3,7 +3,7 @@ import { isTooDeep } from "./json-lines.ts";
 
 const nested = (depth: number, inside = "1") => "[".repeat(depth) + inside + "]".repeat(depth);
 
-test("what is nested deeper than it could be written again is refused, whatever its texts say", () => {
+test("rejects values that are nested too deeply to be serialized again, with any strings", () => {
   expect(isTooDeep(nested(900))).toBe(false);
   expect(isTooDeep(nested(1_001))).toBe(true);
   expect(isTooDeep(`{"a":${nested(1_000)}}`)).toBe(true);
@@ -13,6 +13,6 @@ test("what is nested deeper than it could be written again is refused, whatever 
   );
   expect(isTooDeep(`["\\\\",${nested(1_001)}]`)).toBe(true);
   expect(isTooDeep(JSON.stringify(Array.from({ length: 5_000 }, () => [[]])))).toBe(false);
-  // As far as it says it can be written again: at least that far it can.
+  // The limit is safe: values up to it can be serialized again.
   expect(() => JSON.stringify(JSON.parse(nested(1_000)))).not.toThrow();
 });

@@ -1,22 +1,22 @@
 /**
  * Messages over a stream socket, one JSON text per line. Used instead of Node's own IPC channel because that one throws
- * in the receiver's event loop when the sender writes anything else to the descriptor, and takes messages of any size:
- * user code in a child could end the engine, by mistake or by malice. Here both end the channel only.
+ * in the receiver's event loop if the sender writes anything else to the descriptor, and accepts messages of any size:
+ * user code in a child could end the engine, by mistake or on purpose. Here both end only the channel.
  */
 import type { Socket } from "node:net";
 
 export interface JsonLinesListener {
   message(raw: unknown): void;
-  /** The other side wrote something that is no message. Comes once; nothing is read after it. */
+  /** The other side sent an invalid message. Called once; nothing is read after it. */
   broken(reason: string): void;
-  /** No line may be longer. Unless told, the longest honest message of a task. */
+  /** Maximum length of a line. Default: the longest valid message of a task. */
   readonly maxLength?: number;
 }
 
-/** Longer than the longest honest message: an output as long as may go with the end, with every character escaped. */
+/** Longer than the longest valid message: an inline output of maximum size, with every character escaped. */
 const MAX_LINE_LENGTH = 128 * 1024 * 1024;
 
-/** Deeper than the SDK lets anything be. What JSON.parse takes at any depth JSON.stringify does not give back. */
+/** Deeper than the SDK allows. JSON.parse accepts any depth, but JSON.stringify does not. */
 const MAX_DEPTH = 1_000;
 
 export function isTooDeep(text: string): boolean {
@@ -32,7 +32,7 @@ export function isTooDeep(text: string): boolean {
   return false;
 }
 
-/** By leaps: most of a large message is text. */
+/** Searches for the next quote: most of a large message is text. */
 function endOfString(text: string, start: number): number {
   let at = text.indexOf('"', start + 1);
   while (at >= 0 && isEscaped(text, at)) at = text.indexOf('"', at + 1);
@@ -60,7 +60,7 @@ export class JsonLines<Sent> {
     socket.on("error", () => {});
   }
 
-  /** @throws TypeError when the message is not JSON. A message to nobody is dropped. */
+  /** @throws TypeError if the message is not JSON. A message after the close is dropped. */
   send(message: Sent, done?: () => void): void {
     const line = `${JSON.stringify(message)}\n`;
     if (this.#socket.writable) this.#socket.write(line, done);

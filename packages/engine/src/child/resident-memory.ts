@@ -1,4 +1,4 @@
-/** How much memory a process and its descendants hold, as the operating system sees it. */
+/** The resident memory of a process and its descendants, as reported by the operating system. */
 import { execFile } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import { promisify } from "node:util";
@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 const PAGE_BYTES = 4096;
 const run = promisify(execFile);
 
-/** Bytes of resident memory of the process group's leader and everything it started; 0 when it is gone. */
+/** Bytes of resident memory of the process group's leader and its descendants; 0 if it is gone. */
 export async function residentBytes(pid: number): Promise<number> {
   return process.platform === "linux" ? await fromProc(pid, 0) : await fromPs(pid);
 }

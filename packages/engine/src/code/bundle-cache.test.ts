@@ -22,7 +22,7 @@ beforeEach(async () => {
 });
 afterEach(async () => await rm(join(dir, "..", ".."), { recursive: true }));
 
-test("fetches once, for many callers at once, and again only when the file is gone", async () => {
+test("fetches once for concurrent callers, and again only if the file is gone", async () => {
   const cache = new BundleCache(dir, fetch);
   expect(cache.known(HASH)).toBeUndefined();
   const paths = await Promise.all(Array.from({ length: 20 }, () => cache.path(HASH)));
@@ -41,14 +41,14 @@ test("fetches once, for many callers at once, and again only when the file is go
   expect(fetched).toHaveLength(2);
 });
 
-test("two caches on one folder, and a file cut to nothing, end in one whole file", async () => {
+test("two caches on one folder, and a truncated file, end in one complete file", async () => {
   await Promise.all([new BundleCache(dir, fetch).path(HASH), new BundleCache(dir, fetch).path(HASH)]);
   await writeFile(join(dir, `${HASH}.mjs`), "");
   const path = await new BundleCache(dir, fetch).path(HASH);
   expect(await readFile(path, "utf8")).toBe(CODE);
 });
 
-test("what bundles share is one file beside them, and is there again when it was lost", async () => {
+test("the shared part of bundles is one file beside them, and is restored if lost", async () => {
   const cacheOf = () =>
     new BundleCache(dir, async (hash) => {
       fetched.push(hash);
@@ -57,7 +57,7 @@ test("what bundles share is one file beside them, and is there again when it was
   const [first, second] = [await cacheOf().path(SUM), await cacheOf().path(OTHER)];
   expect(new Set(await readdir(dir))).toEqual(new Set([`${SUM}.mjs`, `${OTHER}.mjs`, "prelude-abc123.mjs"]));
   for (const path of [first, second]) expect(await import(path)).toMatchObject({ sum: 3 });
-  // The code begins where it would if the prelude were in its place: that is what the source map counts by.
+  // The code begins at the same line as with the prelude in its place: the source map relies on it.
   expect((await readFile(first, "utf8")).split("\n").indexOf("export const sum = one + two;")).toBe(4);
 
   await writeFile(join(dir, "prelude-abc123.mjs"), "");
@@ -68,7 +68,7 @@ test("what bundles share is one file beside them, and is there again when it was
   expect(fetched).toHaveLength(3);
 });
 
-test("a file that was changed is replaced before it is loaded, whichever part of it was", async () => {
+test("a file with any changed part is replaced before it is loaded", async () => {
   const cacheOf = () => new BundleCache(dir, async (hash) => bundleText(stored(hash)));
   const path = await cacheOf().path(SUM);
   const shared = join(dir, "prelude-abc123.mjs");
@@ -87,7 +87,7 @@ test("a file that was changed is replaced before it is loaded, whichever part of
   }
 });
 
-test("stored code that does not match its hash is refused", async () => {
+test("stored code that does not match its hash is rejected", async () => {
   const changed = new BundleCache(dir, async (hash) =>
     bundleText({ ...stored(hash), code: "export const sum = 4;\n" }),
   );
@@ -96,7 +96,7 @@ test("stored code that does not match its hash is refused", async () => {
   await expect(empty.path(HASH)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
 });
 
-test("a failed fetch leaves nothing and is tried again", async () => {
+test("a failed fetch leaves nothing and is retried", async () => {
   let broken = true;
   const cache = new BundleCache(dir, async (hash) => {
     if (broken) throw new Error("no database");
@@ -107,7 +107,7 @@ test("a failed fetch leaves nothing and is tried again", async () => {
   expect(await readFile(await cache.path(HASH), "utf8")).toBe(CODE);
 });
 
-test("a hash that could be a path is refused", async () => {
+test("a hash that could be a path is rejected", async () => {
   await expect(new BundleCache(dir, fetch).path("../../etc/passwd")).rejects.toMatchObject({
     code: "BUNDLE_HASH_INVALID",
   });

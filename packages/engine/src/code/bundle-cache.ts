@@ -1,11 +1,11 @@
 /**
- * Bundles on this machine's disk, by content hash. A file under its final name is complete: it is written beside and
- * renamed, so that a process dying at any line, or two processes writing the same bundle, never leave half of one. What it
- * imports is there before it.
+ * Bundles on this machine's disk, by content hash. A file under its final name is complete: it is written beside it and
+ * renamed, so that a crash at any line, or two processes writing the same bundle, never leave half of one. Its imports are
+ * written before it.
  *
- * A process verifies a bundle against its hash before it hands out the path for the first time: a file that was changed
- * or cut off is replaced, and stored code that is not what its hash says is refused. The packages that a bundle requires
- * are verified each time, because others install them.
+ * A process verifies a bundle against its hash before it returns the path for the first time: a changed or truncated file
+ * is replaced, and stored code that does not match its hash is rejected. The packages that a bundle requires are verified
+ * each time, because other programs install them.
  */
 import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -17,13 +17,13 @@ import type { InstalledPackage } from "./installed-package.ts";
 import { packageStamp, requiredPackages } from "./required-packages.ts";
 import { readRequirements } from "./requirements.ts";
 
-/** Each new version of a DAG is a bundle: one that is not known any more is read and verified again. */
+/** Each new version of a DAG is a bundle: an evicted entry is read and verified again. */
 const MOST_KNOWN = 10_000;
 
 interface KnownBundle {
   readonly path: string;
   readonly packages: readonly InstalledPackage[];
-  /** Of the packages. */
+  /** The stamp of the packages. */
   readonly stamp: string;
 }
 
@@ -33,13 +33,13 @@ export class BundleCache {
   readonly #folders: readonly string[];
   readonly #pending = new Map<string, Promise<string>>();
   readonly #known = new Map<string, KnownBundle>();
-  /** Versions of required packages that processes of this one may have loaded, by folder. */
+  /** Versions of required packages that child processes may have loaded, by folder. */
   readonly #versions = new Map<string, string>();
   readonly #listeners: (() => void)[] = [];
 
   /**
-   * @param fetch Reads a bundle's code from where it is stored for good.
-   * @param folders Where required packages are looked up, the first one first.
+   * @param fetch Reads a bundle's code from the database.
+   * @param folders Where required packages are resolved, in this order.
    */
   constructor(
     dir: string,
@@ -52,9 +52,9 @@ export class BundleCache {
   }
 
   /**
-   * Where the bundle is on this disk. A failed fetch is tried again by the next caller.
+   * The local path of the bundle. The next caller retries a failed fetch.
    *
-   * @throws PackageError when this machine does not have a package that it requires.
+   * @throws PackageError if this machine lacks a package that it requires.
    */
   async path(hash: string): Promise<string> {
     if (!/^[A-Za-z0-9_-]{8,128}$/.test(hash)) {
@@ -70,7 +70,7 @@ export class BundleCache {
     return await pending;
   }
 
-  /** The path without waiting, when this process has provided it before and its packages are as they were. */
+  /** The path without waiting, if this process has provided it before and its packages have not changed. */
   known(hash: string): string | undefined {
     const known = this.#known.get(hash);
     if (known === undefined) return undefined;
@@ -78,12 +78,12 @@ export class BundleCache {
     return known.path;
   }
 
-  /** To be called when a bundle was found missing or broken on disk: the next `path` looks again. */
+  /** Called when a bundle was found missing or broken on disk: the next `path` checks again. */
   forget(hash: string): void {
     this.#known.delete(hash);
   }
 
-  /** Called before a path is handed out whose packages processes may have loaded in another version: Node never loads one again. */
+  /** Called before a path is returned whose packages child processes may have loaded in another version: Node never reloads one. */
   onOtherPackages(listener: () => void): void {
     this.#listeners.push(listener);
   }
@@ -108,7 +108,7 @@ export class BundleCache {
     if (isOther) for (const listener of this.#listeners) listener();
   }
 
-  /** As it lies on disk; null: it is not there, or not what its hash says. */
+  /** The bundle on disk; null if it is missing or does not match its hash. */
   async #whole(hash: string): Promise<{ readonly code: string; readonly path: string } | null> {
     for (const path of [this.#file(hash, false), this.#file(hash, true)]) {
       const code = await this.#read(path);
@@ -137,7 +137,7 @@ export class BundleCache {
     }
     if (prelude !== null) {
       const place = join(this.#dir, prelude.file);
-      // Others may be importing it right now: it is replaced only when it differs.
+      // Other processes may be importing it right now: it is replaced only if it differs.
       if ((await this.#read(place)) !== prelude.code) await writeWhole(place, prelude.code);
     }
     await writeWhole(path, code);

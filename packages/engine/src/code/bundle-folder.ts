@@ -1,7 +1,7 @@
 /**
- * A bundle that requires more than its own code lies in a folder of its own: its module, `files` with the tree of its
- * files, and a `node_modules` with a link to each required package. Node finds them there as it finds any package, and
- * finds what a package itself imports from where that package really is.
+ * A bundle with requirements has a folder of its own: its module, `files` with the tree of its files, and a
+ * `node_modules` with a link to each required package. Node resolves them there like any package, and resolves the imports
+ * of a package from its real location.
  */
 import { chmod, mkdir, readFile, readlink, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
@@ -11,7 +11,7 @@ import { readRequirements } from "./requirements.ts";
 
 export const BUNDLE_MODULE = "bundle.mjs";
 
-/** Another process may be making the same links, or using them: one that is right stays, another is replaced whole. */
+/** Another process may be creating the same links, or using them: a correct link stays, another is replaced atomically. */
 export async function linkPackages(folder: string, packages: readonly InstalledPackage[]): Promise<void> {
   for (const { folder: target, name } of packages) {
     const link = join(folder, "node_modules", name);
@@ -28,7 +28,7 @@ export async function linkPackages(folder: string, packages: readonly InstalledP
   }
 }
 
-/** What a file gave that was bundled on this machine. */
+/** Provides the requirements of a file that was bundled on this machine. */
 export async function provideRequirements(
   folder: string,
   { banner, files, installed }: Pick<Bundled, "banner" | "files" | "installed">,
@@ -39,17 +39,17 @@ export async function provideRequirements(
     await writeFileTree(folder, [[place, await readFile(paths.get(hash) ?? "")]]);
 }
 
-/** Where a file of the tree lies in the folder of its bundle. */
+/** The path of a file of the tree in the folder of its bundle. */
 export function fileIn(folder: string, place: string): string {
   return join(folder, "files", ...place.split("/"));
 }
 
-/** Written beside and renamed: a file under its name is complete, whichever process is writing it, too. */
+/** Written beside and renamed: a file under its name is complete, with any number of concurrent writers. */
 export async function writeWhole(path: string, content: string | Uint8Array): Promise<void> {
   const draft = `${path}.${process.pid}.${crypto.randomUUID()}.tmp`;
   try {
     await writeFile(draft, content, { flush: true });
-    // Readable whatever the umask: it may be another account's process that reads it.
+    // Readable with any umask: a process of another account may read it.
     await chmod(draft, 0o644);
     await rename(draft, path);
   } catch (error) {

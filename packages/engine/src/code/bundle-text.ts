@@ -1,7 +1,7 @@
 /**
- * A stored bundle as modules to import. What many bundles share, the SDK, becomes a module of its own beside them: a
- * process that has imported it for one of them has it for all. Without that, each bundle would cost eight times as much
- * to load, and a megabyte of memory.
+ * A stored bundle as modules to import. The part that many bundles share, the SDK, becomes a module of its own beside
+ * them: a process imports it once for all of them. Otherwise each bundle would take eight times as long to load, and a
+ * megabyte of memory.
  */
 
 import type { StoredBundle } from "../store/dag/bundles.ts";
@@ -9,15 +9,15 @@ import { artefactHash } from "./artefact-hash.ts";
 import { isEmpty, readRequirements } from "./requirements.ts";
 
 export interface BundleText {
-  /** Its first line lists what it requires. */
+  /** Its first line lists its requirements. */
   readonly code: string;
   /** A module that it imports, by this name in the folder of all bundles. */
   readonly prelude: { readonly file: string; readonly code: string } | null;
-  /** Reads the content of a file that it requires, by hash. Left out: of a bundle that requires none. */
+  /** Reads the content of a required file by hash. Absent for a bundle that requires none. */
   readonly file?: (hash: string) => Promise<Uint8Array>;
 }
 
-/** A bundle that requires something lies in a folder of its own. */
+/** True if the bundle has requirements, and so a folder of its own. */
 export function hasFolder(code: string): boolean {
   return !isEmpty(readRequirements(code));
 }
@@ -29,7 +29,7 @@ export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): Bu
   const folder = hasFolder(head) ? ".." : ".";
   const file = `${PRELUDE}${prelude.hash}.mjs`;
   const names = `{ ${prelude.names.join(", ")} }`;
-  // As many lines as it stands for: the map counts them.
+  // The same number of lines as the prelude: the source map counts them.
   const lines = "\n".repeat(prelude.code.split("\n").length - 1);
   return {
     code: `${head}import ${names} from "${folder}/${file}";${lines}${code}${map}`,
@@ -37,7 +37,7 @@ export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): Bu
   };
 }
 
-/** Is this the code that has this hash, and nothing else but what `bundleText` adds to it? */
+/** True if the code, without the additions of `bundleText`, has this hash. */
 export function hasHash({ code, prelude }: BundleText, hash: string): boolean {
   const bare = code.replace(MAP_COMMENT, "");
   if (prelude === null) return artefactHash(bare) === hash;

@@ -1,4 +1,4 @@
-/** The kinds of triggers that a bundle defines. For processes that load nothing but bundles. */
+/** The kinds of triggers that a bundle defines. For processes that load only bundles. */
 import type {
   CLASSES_EXPORT as ClassesExport,
   TriggerProgram,

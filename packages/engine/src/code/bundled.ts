@@ -1,11 +1,11 @@
-/** A DAG file as the bundler makes it. */
+/** A bundled DAG file. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { InstalledPackage } from "./installed-package.ts";
 
-/** Part of every content hash: raised when the same code would give a different manifest or be run differently. */
+/** Part of every content hash: increased if the same code would produce a different manifest or run differently. */
 export const ARTEFACT_FORMAT = 1;
 
-/** An input of an artefact as it was when the artefact was made. */
+/** An input of an artefact at the time of the build. */
 export interface InputStamp {
   readonly path: string;
   readonly mtimeMs: number;
@@ -34,16 +34,16 @@ export interface Bundled {
   readonly body: string;
   /** The packages that the bundle requires, as they are installed here. */
   readonly installed: readonly InstalledPackage[];
-  /** Files with the content of those that it requires. */
+  /** Files with the content of the required files. */
   readonly files: readonly ContentFile[];
   /** Its source map. */
   readonly map: string;
   /** The text of the DAG file that was bundled. */
   readonly source: string;
   readonly manifests: readonly DagManifest[];
-  /** Ids of DAGs that the file makes and does not export. */
+  /** Ids of DAGs that the file creates and does not export. */
   readonly unexported: readonly string[];
   readonly inputs: readonly InputStamp[];
-  /** False: an input was written while it was being read; the file must be bundled again. */
+  /** False if an input was written while it was being read; then the file must be bundled again. */
   readonly settled: boolean;
 }

@@ -1,4 +1,4 @@
-/** What to do about an error whose own message does not say it. */
+/** Remedies for errors whose own message has none. */
 import { dirname, sep } from "node:path";
 import { packageOf } from "./installed-package.ts";
 
@@ -7,7 +7,7 @@ interface Thrown {
   readonly code: string | null;
 }
 
-/** The same with a hint at the end of its message, if there is one. `bundle`: the path of the module that threw it. */
+/** The same error with a hint at the end of its message, if there is one. `bundle`: the path of the module that threw it. */
 export function withHint<T extends Thrown>(error: T, bundle: string | null): T {
   const hint = hintFor(error, bundle);
   return hint === null ? error : { ...error, message: `${error.message}\n${hint}` };
@@ -17,7 +17,7 @@ export function hintFor(error: Thrown, bundle: string | null): string | null {
   return addonHint(error) ?? platformHint(error) ?? fileHint(error, bundle);
 }
 
-/** A path beside the module that the bundler could not foresee. */
+/** A path beside the module that the bundler could not determine. */
 function fileHint({ code, message }: Thrown, bundle: string | null): string | null {
   if (code !== "ENOENT" || bundle === null) return null;
   const path = /'([^'\n]+)'/.exec(message)?.[1];
@@ -41,7 +41,7 @@ function addonHint({ code, message }: Thrown): string | null {
   return `Build it for the Node that Tradewind runs on (${runtime()}), in the DAG's project: ${at}${withOwnNode(`npm rebuild ${name}`)}. If node_modules comes from another platform, delete it and install again: ${withOwnNode("npm install")}`;
 }
 
-/** npm installs one package per platform, and leaves the others out. */
+/** npm installs one package per platform, and omits the others. */
 function platformHint({ message }: Thrown): string | null {
   const name = PLATFORM_PACKAGE.exec(message)?.[1];
   if (name === undefined) return null;

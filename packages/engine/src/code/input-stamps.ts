@@ -1,12 +1,12 @@
 /**
- * What the inputs of an artefact looked like when it was made. Files are read synchronously here and wherever a child
- * does it: nobody else waits for this process, and a trip through the thread pool costs more than the read.
+ * The state of the inputs of an artefact at the time of the build. Files are read synchronously here and in the child:
+ * nothing else waits for this process, and the thread pool costs more than the read.
  */
 import { createHash } from "node:crypto";
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import type { InputStamp } from "./bundled.ts";
 
-/** File systems keep time in ticks: a write this close before a moment may bear an earlier time. */
+/** File systems have coarse clocks: a write this close before a time may have an earlier timestamp. */
 const CLOCK_TICK_MS = 20;
 
 /** A stamp taken this soon after a write proves nothing: a second write may leave the same time and size. */
@@ -15,7 +15,7 @@ export const RACY_MS = 2_000;
 /** A child sees the same packages in hundreds of files: each is read once per change. */
 const known = new Map<string, InputStamp>();
 
-/** `settled` is false when an input is missing or was written since `startedAt`: what was bundled is not known then. */
+/** `settled` is false if an input is missing or was written since `startedAt`: then it is unknown what was bundled. */
 export function stampInputs(
   paths: readonly string[],
   startedAt: number,
@@ -28,7 +28,7 @@ export function stampInputs(
   return { stamps: found, settled: found.length === paths.length && !found.some(isFresh) };
 }
 
-/** Null when the file cannot be read. */
+/** Null if the file cannot be read. */
 export function stampInput(path: string): InputStamp | null {
   try {
     const stat = statSync(path);
@@ -44,7 +44,7 @@ export function stampInput(path: string): InputStamp | null {
   }
 }
 
-/** Of a folder, the names in it: a file that is added changes what a bundle with the folder has. */
+/** For a folder, its file names: an added file changes a bundle that includes the folder. */
 function contentOf(path: string, stat: Stats): string | Buffer {
   return stat.isDirectory() ? readdirSync(path).sort().join("\0") : readFileSync(path);
 }

@@ -4,14 +4,14 @@ import { dirname, join, sep } from "node:path";
 
 export interface InstalledPackage {
   readonly name: string;
-  /** The real one, behind any link. */
+  /** The real path, with links resolved. */
   readonly folder: string;
   readonly version: string;
 }
 
 const IN_MODULES = /^(.*[\\/]node_modules[\\/])((?:@[^\\/]+[\\/])?[^\\/]+)(?=[\\/]|$)/s;
 
-/** The package that an import of `name` in this folder leads to; null: it is not installed. */
+/** The package that an import of `name` in this folder resolves to; null if it is not installed. */
 export function findPackage(name: string, from: string): InstalledPackage | null {
   for (let folder = from; ; folder = dirname(folder)) {
     const path = join(folder, "node_modules", name);
@@ -21,7 +21,7 @@ export function findPackage(name: string, from: string): InstalledPackage | null
   }
 }
 
-/** The package that a file belongs to; null: to no package, but to an author's own code. */
+/** The package that a file belongs to; null for an author's own code. */
 export function packageOf(path: string): { readonly name: string; readonly folder: string } | null {
   const [folder, , name] = IN_MODULES.exec(path) ?? [];
   return folder === undefined || name === undefined ? null : { name: name.replaceAll(sep, "/"), folder };
@@ -33,7 +33,7 @@ export function packageNameIn(specifier: string): string | null {
   return /^(?:@[^/]+\/)?[^/]+/.exec(specifier)?.[0] ?? null;
 }
 
-/** What a package says of itself; null: there is none in this folder. */
+/** The package.json of a folder; null if there is none. */
 export function readPackage(folder: string): Readonly<Record<string, unknown>> | null {
   try {
     const text = readFileSync(join(folder, "package.json"), "utf8");
@@ -44,7 +44,7 @@ export function readPackage(folder: string): Readonly<Record<string, unknown>> |
   }
 }
 
-/** A package without a version has one all the same: it is compared. */
+/** A package without a version still gets one for comparison. */
 function versionIn(folder: string): string | null {
   const found = readPackage(folder);
   if (found === null) return null;

@@ -1,7 +1,7 @@
 /**
- * The packages that bundles require, as this machine has them. They are looked up from the folders that the process knows,
- * each of them and the folders above it, and only the version that a bundle was made with is accepted: other code must
- * not run under the name of a version of a DAG.
+ * The packages that bundles require, as installed on this machine. They are resolved from the folders of the process and
+ * the folders above, and only the version that a bundle was built with is accepted: other code must not run under the
+ * name of a version of a DAG.
  */
 import { statSync } from "node:fs";
 import { dirname, join } from "node:path";

@@ -1,14 +1,14 @@
 /**
- * What a bundle needs besides its code: packages that are resolved on the machine that runs it, and files that are stored
- * with it. They are listed in the first line of the bundle, so that its hash covers them: another version of a package, or
- * other content of a file, is another bundle. The line holds no path of the machine that made the bundle.
+ * The requirements of a bundle besides its code: packages that are resolved on the machine that runs it, and files that
+ * are stored with it. They are listed in the first line of the bundle, so that its hash covers them: another version of a
+ * package, or other content of a file, is another bundle. The line contains no path of the build machine.
  */
 export interface Requirements {
   /** Versions by package name. */
   readonly packages: Readonly<Record<string, string>>;
-  /** Where the packages are looked up, relative to the DAG folder; "": in the DAG folder itself. */
+  /** Where the packages are resolved, relative to the DAG folder; "" for the DAG folder itself. */
   readonly folder: string;
-  /** Content hashes by the place of a file in the bundle's tree of files. */
+  /** Content hashes by path in the bundle's tree of files. */
   readonly files: Readonly<Record<string, string>>;
 }
 
@@ -17,7 +17,7 @@ const NO_REQUIREMENTS: Requirements = { packages: {}, folder: "", files: {} };
 const LINE = /^\/\/ requires (\{.*\})\n/;
 const PACKAGE_NAME = /^(?:@[\w~-][\w.~-]*\/)?[\w~-][\w.~-]*$/;
 
-/** Of a package, without a path inside it. */
+/** The name of a package, without a path inside it. */
 export function isPackageName(text: string): boolean {
   return text.length <= 214 && PACKAGE_NAME.test(text);
 }
@@ -26,7 +26,7 @@ export function isEmpty({ files, packages }: Requirements): boolean {
   return Object.keys(packages).length + Object.keys(files).length === 0;
 }
 
-/** The first line of a bundle; "" for a bundle that needs nothing. */
+/** The first line of a bundle; "" for a bundle without requirements. */
 export function requirementsLine(requirements: Requirements): string {
   if (isEmpty(requirements)) return "";
   const { files, folder, packages } = requirements;
@@ -39,8 +39,8 @@ export function requirementsLine(requirements: Requirements): string {
 }
 
 /**
- * @throws when the line names what cannot be a package, or a path that leads elsewhere: bundles are made by processes that
- *   run user code.
+ * @throws if the line contains an invalid package name, or a path that leads elsewhere: bundles are built by processes
+ *   that run user code.
  */
 export function readRequirements(code: string): Requirements {
   const line = LINE.exec(code);

@@ -13,7 +13,7 @@ beforeAll(async () => {
   test = await testDatabase();
 });
 
-/** Looks at the database at each turn. */
+/** Queries the database at each turn. */
 class Looking extends JobLoop {
   turns = 0;
   readonly #database: Database;
@@ -21,7 +21,7 @@ class Looking extends JobLoop {
   constructor(database: Database, logger: ReturnType<typeof createLogger>) {
     const who = { kind: "scheduler", hostname: "here", pid: 1, version: "0" } as const;
     const times = { ttlMs: 60_000, renewMs: 50, marginMs: 100 };
-    super(database, who, { logger, times, bell: new Mailbox<never>(0) });
+    super(database, who, { logger, times, mailbox: new Mailbox<never>(0) });
     this.#database = database;
   }
 
@@ -54,15 +54,15 @@ async function started(level: LogLevel) {
   return { loop, proxy, said: () => said };
 }
 
-const AWAY = /WARN +the database is away/g;
-const BACK = /INFO +the database is back/g;
+const AWAY = /WARN +the database is unavailable/g;
+const BACK = /INFO +the database is available again/g;
 
-it("says once that the database is away, in one line, and once that it is back", async () => {
+it("logs an outage of the database once, in one line, and the recovery once", async () => {
   const { loop, proxy, said } = await started("info");
   for (const outage of [1, 2]) {
     const before = proxy.faults.cut;
     proxy.set({ kind: "cut" });
-    // It has looked more than once.
+    // It has polled more than once.
     await expect.poll(() => proxy.faults.cut, { timeout: 20_000 }).toBeGreaterThan(before + 4);
     expect(said().match(AWAY)).toHaveLength(outage);
     proxy.set({ kind: "pass" });
@@ -72,16 +72,16 @@ it("says once that the database is away, in one line, and once that it is back",
   }
   expect(said().match(AWAY)).toHaveLength(2);
   expect(said().match(BACK)).toHaveLength(2);
-  expect(said()).toMatch(/^\S+ WARN +the database is away .*error=".+"$/m);
+  expect(said()).toMatch(/^\S+ WARN +the database is unavailable .*error=".+"$/m);
   expect(said()).not.toMatch(/^ {4}/m);
   expect(said()).not.toContain("database.ts");
 });
 
-it("shows where each look failed to who wants to know all", async () => {
+it("logs the stack of each failed poll at debug level", async () => {
   const { proxy, said } = await started("debug");
   proxy.set({ kind: "cut" });
   await expect
-    .poll(() => said().match(/DEBUG the database is away/g)?.length ?? 0, { timeout: 20_000 })
+    .poll(() => said().match(/DEBUG the database is unavailable/g)?.length ?? 0, { timeout: 20_000 })
     .toBeGreaterThan(2);
   expect(said()).toMatch(/^ {4} +at .*database\.ts/m);
 });

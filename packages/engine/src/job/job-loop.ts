@@ -1,10 +1,10 @@
 /**
- * The life of a job: it holds a lease, turns its loop whenever there is something to do, and renews the lease from
- * within the loop, so that the heartbeat proves progress and not just a live process. While a turn is under way a timer
- * renews it, for a bounded time.
+ * The lifecycle of a job: it holds a lease, turns its loop whenever there is work, and renews the lease from within the
+ * loop, so that the heartbeat proves progress and not just a live process. During a turn a timer renews it, for a bounded
+ * time.
  *
- * A turn that throws is logged and repeated: the state it worked on is in the database. A database that is away is
- * waited for.
+ * A turn that throws is logged and repeated: the state it worked on is in the database. The loop waits for an unavailable
+ * database.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../service/errors.ts";
@@ -13,54 +13,49 @@ import type { Service } from "../service/service.ts";
 import { CommitUnknownError, type Database, isTransient } from "../store/database/database.ts";
 import type { JobIdentity } from "../store/job/job-lease.ts";
 import { Lease, type LeaseTimes } from "./lease.ts";
+import type { Mailbox } from "./mailbox.ts";
 
-/** Where the loop waits for something to do. */
-interface Bell {
-  wait(): Promise<void>;
-  wake(): void;
-  readonly size: number;
-}
-
-/** A turn that takes longer than so many leases hangs: its lease is left to expire. */
+/** A turn that takes longer than this many leases hangs: its lease is left to expire. */
 const TURN_LEASES = 5;
 
 export abstract class JobLoop implements Service {
   readonly name: string;
   protected readonly lease: Lease;
   protected readonly logger: Logger;
-  /** "draining": a stop is to follow; what is under way may end, and nothing else is begun. */
+  /** "draining": a stop follows; active work may end, and nothing else is started. */
   protected state: "new" | "running" | "draining" | "stopping" | "stopped" = "new";
-  readonly #bell: Bell;
+  /** Where the loop waits for work. */
+  readonly #mailbox: Mailbox<unknown>;
   readonly #renewMs: number;
   readonly #turnLimitMs: number;
   #renewTimer: NodeJS.Timeout | null = null;
-  /** When the turn under way began; null between turns. */
+  /** When the current turn began; null between turns. */
   #turnBegan: number | null = null;
   #loop: Promise<void> = Promise.resolve();
 
   constructor(
     database: Database,
     who: JobIdentity,
-    options: { logger: Logger; times: LeaseTimes; bell: Bell },
+    options: { logger: Logger; times: LeaseTimes; mailbox: Mailbox<unknown> },
   ) {
     this.name = who.kind;
     this.logger = options.logger.child({ component: who.kind });
     this.lease = new Lease(database, who, options.times);
-    this.#bell = options.bell;
+    this.#mailbox = options.mailbox;
     this.#renewMs = options.times.renewMs;
     this.#turnLimitMs = TURN_LEASES * options.times.ttlMs;
   }
 
   /** Before the first turn, with the lease held. */
   protected abstract onStart(): Promise<void>;
-  /** Ends what is under way within `graceMs`; the loop still turns, and stores what is reported. */
+  /** Ends active work within `graceMs`; the loop still turns, and stores what is reported. */
   protected abstract onStopping(graceMs: number): Promise<void>;
   protected abstract onHeartbeat(): Promise<void>;
-  /** Others have declared this job dead: let go of everything. A new lease follows. */
+  /** Another job has declared this job dead: release everything. A new lease follows. */
   protected abstract onLeaseLost(): void;
   protected abstract turn(): Promise<void>;
 
-  /** false: what this job answers for makes no progress. The lease is left to run out, so that others take over. */
+  /** False if the work of this job makes no progress. The lease is left to expire, so that others take over. */
   protected mayRenew(): boolean {
     return true;
   }
@@ -78,7 +73,7 @@ export abstract class JobLoop implements Service {
     this.#renewTimer = setInterval(() => this.#renewMeanwhile(), this.#renewMs);
     this.#loop = this.#run();
     this.logger.info("started", { job: this.lease.jobId });
-    this.#bell.wake();
+    this.#mailbox.wake();
   }
 
   async stop(graceMs = 5_000): Promise<void> {
@@ -86,7 +81,7 @@ export abstract class JobLoop implements Service {
     this.state = "stopping";
     await this.onStopping(graceMs);
     this.state = "stopped";
-    this.#bell.wake();
+    this.#mailbox.wake();
     await this.#loop;
     if (this.#renewTimer) clearInterval(this.#renewTimer);
     await this.lease
@@ -94,18 +89,18 @@ export abstract class JobLoop implements Service {
       .catch((error) => this.logger.warn("could not end the lease", { error: String(error) }));
   }
 
-  /** Makes the loop turn soon: something outside may concern it. */
+  /** Makes the loop turn soon, after an external event that may concern it. */
   wake(): void {
-    this.#bell.wake();
+    this.#mailbox.wake();
   }
 
   async #run(): Promise<void> {
     let renewedAt = performance.now();
     let isAway = false;
-    while (this.state !== "stopped" || this.#bell.size > 0) {
-      await this.#bell.wait();
+    while (this.state !== "stopped" || this.#mailbox.size > 0) {
+      await this.#mailbox.wait();
       try {
-        // After an outage the lease is asked for in any case: a turn with nothing to do proves nothing.
+        // After an outage the lease is renewed in any case: a turn without work proves nothing.
         const isDue =
           isAway || performance.now() - renewedAt >= this.#renewMs * 0.9 || !this.lease.isTrusted();
         const isRenewed = isDue && this.mayRenew();
@@ -117,7 +112,7 @@ export abstract class JobLoop implements Service {
         this.#turnBegan = performance.now();
         await this.turn();
         if (isAway && isRenewed) {
-          this.logger.info("the database is back");
+          this.logger.info("the database is available again");
           isAway = false;
         }
       } catch (error) {
@@ -127,7 +122,7 @@ export abstract class JobLoop implements Service {
         else this.logger.error("a turn of the loop failed", { error: traceOf(error) });
         if (this.state === "stopped") return;
         await sleep(isAway ? 200 : 1_000);
-        this.#bell.wake();
+        this.#mailbox.wake();
       } finally {
         this.#turnBegan = null;
       }
@@ -135,23 +130,23 @@ export abstract class JobLoop implements Service {
   }
 
   /**
-   * A turn may take longer than the lease: many runs at once, a slow database. It is work as long as it does not exceed
-   * the limit; the next turn renews by itself, and learns there what a renewal has to say.
+   * A turn may take longer than the lease: many runs at once, a slow database. It counts as work up to the limit; the
+   * next turn renews the lease itself, and handles the result of the renewal.
    */
   #renewMeanwhile(): void {
-    this.#bell.wake();
+    this.#mailbox.wake();
     if (this.#turnBegan === null || performance.now() - this.#turnBegan > this.#turnLimitMs) return;
     if (this.lease.isDue() && this.mayRenew()) void this.lease.renew().catch(() => {});
   }
 
-  /** Once for an outage: it is looked at five times a second. */
+  /** Logged once per outage: the loop retries five times a second. */
   #tellAway(error: unknown, isKnown: boolean): void {
-    if (!isKnown) this.logger.warn("the database is away", { error: messageOf(error) });
-    this.logger.debug("the database is away", { error: traceOf(error) });
+    if (!isKnown) this.logger.warn("the database is unavailable", { error: messageOf(error) });
+    this.logger.debug("the database is unavailable", { error: traceOf(error) });
   }
 
   async #startOver(): Promise<void> {
-    this.logger.warn("lease lost: letting go of everything", { job: this.lease.jobId });
+    this.logger.warn("lease lost: releasing everything", { job: this.lease.jobId });
     this.onLeaseLost();
     await this.lease.acquire();
     this.logger.info("started again", { job: this.lease.jobId });

@@ -18,7 +18,7 @@ describe("a job's lease", () => {
     db = (await testDatabase()).db;
   });
 
-  it("is trusted for less than it lasts", async () => {
+  it("is trusted for less than its duration", async () => {
     const lease = await open(2_000);
     expect(lease.isTrusted()).toBe(true);
     await sleep(1_510);
@@ -28,7 +28,7 @@ describe("a job's lease", () => {
     expect(lease.mayJudge()).toBe(true);
   });
 
-  it("that lapsed unnoticed goes on, but judges nobody for a while", async () => {
+  it("continues after an unnoticed lapse, but declares no job dead for a while", async () => {
     const lease = await open(1_000);
     await sleep(1_050);
     expect(await lease.renew()).toBe(true);
@@ -37,7 +37,7 @@ describe("a job's lease", () => {
     expect(lease.mayJudge()).toBe(true);
   });
 
-  it("that others declared dead is lost for good", async () => {
+  it("is lost permanently after another job declared it dead", async () => {
     const lease = await open(1_000);
     const other = await open(60_000);
     expect(await liveDrivers(db, other.jobId)).toContain(lease.jobId);

@@ -1,11 +1,11 @@
 /**
- * A job's lease, from the inside. The database decides whether it is still held; in between, the job trusts it only
- * until `renewal started + ttl - margin` on the monotonic clock, so that a slow round trip or a sleep of the whole
- * process can only shorten that trust, never stretch it.
+ * A job's lease, seen from the job. The database decides whether it is still held; in between, the job trusts it only
+ * until `renewal started + ttl - margin` on the monotonic clock, so that a slow round trip or a suspended process can only
+ * shorten that trust, never extend it.
  *
- * Lost (the process slept, and others declared it dead): they have its runs. The job then lets go of everything, kills
- * its attempts, and comes back under a new identity. Lapsed (the database was away from everybody) is not lost: the
- * job goes on, but gives the others the time of one lease to come back, too, before it declares any of them dead.
+ * Lost (the process was suspended, and other jobs declared it dead): they own its runs. The job then releases everything,
+ * kills its attempts, and returns under a new identity. Lapsed (the database was unavailable to all jobs) is not lost: the
+ * job continues, but gives the others the time of one lease to return, too, before it declares any of them dead.
  */
 
 import type { Database } from "../store/database/database.ts";
@@ -24,7 +24,7 @@ export interface LeaseTimes {
   readonly marginMs: number;
 }
 
-/** How far one renewal reaches, in moments of `performance.now()`. No peer can take over before `endsAt`. */
+/** The extent of one renewal, in times of `performance.now()`. No peer can take over before `endsAt`. */
 export interface LeaseTerm {
   readonly trustedUntil: number;
   readonly endsAt: number;
@@ -60,7 +60,7 @@ export class Lease {
     return Date.now() + this.#offset;
   }
 
-  /** A moment of this machine's clock, in the database's. */
+  /** Converts a time of this machine's clock to the database's. */
   fromLocal(at: number): number {
     return at + this.#offset;
   }
@@ -69,35 +69,35 @@ export class Lease {
     return performance.now() < this.#trustedUntil;
   }
 
-  /** A third of the trust in it is used up. */
+  /** True if a third of the trusted time has passed. */
   isDue(): boolean {
     const { marginMs, ttlMs } = this.#times;
     return this.#trustedUntil - performance.now() < ((ttlMs - marginMs) * 2) / 3;
   }
 
-  /** Changes whenever trust was interrupted: a decision made in an earlier epoch may concern runs that others own by now. */
+  /** Changes whenever trust was interrupted: a decision from an earlier epoch may concern runs that others own by now. */
   get epoch(): number {
     return this.#epoch;
   }
 
-  /** true once after trust was interrupted: what is owned has to be compared with the database. */
+  /** True once after trust was interrupted: owned rows must be compared with the database. */
   takeLapse(): boolean {
     const hasLapsed = this.#hasLapsed;
     this.#hasLapsed = false;
     return hasLapsed;
   }
 
-  /** Whether those who look dead may be taken for dead: not just after a time in which nobody could show life. */
+  /** Whether expired jobs may be declared dead: not just after a time in which no job could renew. */
   mayJudge(): boolean {
     return performance.now() >= this.#patientUntil;
   }
 
-  /** Whether the last renewal found that another job ended lately: what it had may lie there for anybody. */
+  /** True if the last renewal found that another job has ended recently: its work may be unowned. */
   get someoneLeft(): boolean {
     return this.#someoneLeft;
   }
 
-  /** Declares dead those whose lease ran out before the last renewal. */
+  /** Declares jobs dead whose lease expired before the last renewal. */
   async buryOthers(): Promise<DeadJob[]> {
     return this.#someoneLeft && this.mayJudge() ? buryDeadJobs(this.#database) : [];
   }
@@ -110,7 +110,7 @@ export class Lease {
     this.#settle(started, now);
   }
 
-  /** false: the lease is gone for good. Rejects when the database cannot be asked. */
+  /** False if the lease is permanently lost. Rejects if the database is unavailable. */
   async renew(): Promise<boolean> {
     const started = performance.now();
     const renewal = await renewJob(this.#database, this.#jobId, this.#times.ttlMs);
@@ -131,11 +131,11 @@ export class Lease {
       this.#epoch++;
       this.#hasLapsed = true;
     }
-    // Two renewals may be under way at once; the one that began later reaches further.
+    // Two renewals may be in progress at once; the one that began later extends further.
     const endsAt = Math.max(started + this.#times.ttlMs, this.#trustedUntil + this.#times.marginMs);
     this.#trustedUntil = endsAt - this.#times.marginMs;
     this.onExtended?.({ trustedUntil: this.#trustedUntil, endsAt });
-    // The answer is at most one round trip old; half of it is the best guess.
+    // The answer is at most one round trip old; half of it is the best estimate.
     this.#offset = databaseNow - (Date.now() - (performance.now() - started) / 2);
   }
 }

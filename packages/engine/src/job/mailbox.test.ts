@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Mailbox } from "./mailbox.ts";
 
-test("what can wait is kept back from a reader who comes early, and wakes it when its time is up", async () => {
+test("a deferred item is withheld from an early reader, and wakes it when its delay has passed", async () => {
   const mailbox = new Mailbox<string>(30);
   mailbox.postPatiently("started a", "a");
   mailbox.post("ended b", "b");
@@ -13,7 +13,7 @@ test("what can wait is kept back from a reader who comes early, and wakes it whe
   expect(mailbox.size).toBe(0);
 });
 
-test("what was kept back goes before the next about the same, and is told once", async () => {
+test("a deferred item comes before the next item with the same key, and only once", async () => {
   const mailbox = new Mailbox<string>(60_000);
   mailbox.postPatiently("started a", "a");
   mailbox.postPatiently("started b", "b");
@@ -25,7 +25,7 @@ test("what was kept back goes before the next about the same, and is told once",
   expect(mailbox.size).toBe(0);
 });
 
-test("a call that comes while the reader is at work, before it takes what is there, ends its next wait", async () => {
+test("a wake-up while the reader is busy, before it takes the items, ends its next wait", async () => {
   const mailbox = new Mailbox<string>(60_000);
   mailbox.wake();
   await mailbox.wait();

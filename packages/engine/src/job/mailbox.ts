@@ -1,13 +1,13 @@
 /**
- * Where everything that concerns a job's runs arrives, in order. What gathers while a transaction is in flight is
- * taken as one batch: an idle job answers at once, a loaded one pays one commit for many events.
+ * The queue of all events that concern a job's runs, in order. Events that arrive during a transaction are taken as one
+ * batch: an idle job reacts at once, a loaded job pays one commit for many events.
  *
- * Some news can wait a little for company ("this attempt started"). It is kept back that long even if the reader is
- * woken for something else: when the attempt ends first, as short ones do, both are one change to store, not two.
+ * Some events can be deferred briefly ("this attempt started"). They are withheld for that time even if the reader is
+ * woken for something else: if the attempt ends first, as short ones do, both are stored as one change.
  */
 export class Mailbox<T> {
   #items: T[] = [];
-  /** News that may wait, by what it is about; oldest first, because all wait equally long. */
+  /** Deferred events by key; oldest first, because all have the same delay. */
   readonly #patient = new Map<string, { readonly item: T; readonly until: number }>();
   readonly #patienceMs: number;
   #wake: (() => void) | null = null;
@@ -20,7 +20,7 @@ export class Mailbox<T> {
     this.#patienceMs = patienceMs;
   }
 
-  /** @param about What was kept back about the same goes before it. */
+  /** @param about A deferred event with the same key is delivered before it. */
   post(item: T, about: string): void {
     const kept = this.#patient.get(about);
     if (kept) {
@@ -36,7 +36,7 @@ export class Mailbox<T> {
     this.#arm();
   }
 
-  /** Ends the reader's wait even if nothing was posted; while the reader is at work, its next wait. */
+  /** Ends the reader's wait even if nothing was posted; while the reader is busy, its next wait. */
   wake(): void {
     this.#called = true;
     this.#release();
@@ -48,11 +48,11 @@ export class Mailbox<T> {
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
-    // Not in `take`: a call that comes before it may be about something the reader has already looked past.
+    // Not in `take`: a wake-up before it may be about something that the reader has already passed.
     this.#called = false;
   }
 
-  /** @param limit How many at most; the rest is as urgent as before. */
+  /** @param limit Maximum number; the rest stays urgent. */
   take(limit = Number.POSITIVE_INFINITY): T[] {
     const items = this.#items.splice(0, limit);
     this.#urgent = this.#items.length > 0;
@@ -67,7 +67,7 @@ export class Mailbox<T> {
     return items;
   }
 
-  /** What is to be taken next, without what is kept back. */
+  /** The next events, without deferred ones. */
   get items(): readonly T[] {
     return this.#items;
   }
@@ -76,14 +76,14 @@ export class Mailbox<T> {
     return this.#items.length + this.#patient.size;
   }
 
-  /** One timer for all: most of what it was set for has left with something urgent by the time it fires. */
+  /** One timer for all: most deferred events have left with an urgent one by the time it fires. */
   #arm(): void {
     const [first] = this.#patient.values();
     if (this.#timer || !first) return;
     const fire = () => {
       this.#timer = null;
       const [next] = this.#patient.values();
-      // Set again by `take` when something is due, so that a reader who is held up is not called over and over.
+      // `take` sets it again when something is due, so that a busy reader is not woken repeatedly.
       if (next && next.until <= performance.now()) this.#hurry();
       else this.#arm();
     };

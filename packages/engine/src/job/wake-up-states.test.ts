@@ -1,11 +1,11 @@
-/** News of states go to other processes only while one of them asks for them. */
+/** State changes are published to other processes only while there is a subscriber. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { type Topic, WakeUps } from "./wake-up.ts";
 
 const ASK_MS = 100;
-/** After so long without a question nothing is told. */
+/** After this time without a request, nothing is published. */
 const FORGOTTEN_MS = 4 * ASK_MS;
 
 let test: TestDatabase;
@@ -34,7 +34,7 @@ async function hearing(wakeUps: WakeUps): Promise<(Topic | "")[]> {
 
 const PATIENCE = { timeout: 20_000 };
 
-it("are sent while somebody there wants them, and not before or after", async () => {
+it("are sent only while another process has requested them", async () => {
   const [scheduler, listener] = [open(), open()];
   const atScheduler = await hearing(scheduler);
   const atListener = await hearing(listener);
@@ -42,7 +42,7 @@ it("are sent while somebody there wants them, and not before or after", async ()
     atListener.splice(0);
     scheduler.send("states");
     await sleep(10);
-    // What comes after it tells that it is not on its way any more.
+    // A later wake-up proves that no earlier one is still on its way.
     scheduler.send("fired");
     await expect.poll(() => atListener, PATIENCE).toContain("fired");
     return [...atListener];
@@ -63,11 +63,11 @@ it("are sent while somebody there wants them, and not before or after", async ()
   await expect.poll(() => atScheduler, PATIENCE).toContain("pools");
   await sleep(FORGOTTEN_MS);
   expect(await tellBoth()).toEqual(["fired"]);
-  // That somebody asks is nobody's business.
+  // The requests themselves are not delivered.
   expect(new Set(atScheduler)).toEqual(new Set(["pools"]));
 });
 
-it("are sent by one who does not listen, and heard in its own process in any case", async () => {
+it("are sent by a process that does not listen, and delivered in its own process in any case", async () => {
   const [api, listener] = [open(), open()];
   const atListener = await hearing(listener);
   await sleep(FORGOTTEN_MS);
@@ -79,7 +79,7 @@ it("are sent by one who does not listen, and heard in its own process in any cas
   expect(here).toEqual(["states"]);
 });
 
-it("are sent by a process that has just begun to listen: requests come only now and then", async () => {
+it("are sent by a process that has just begun to listen: requests are periodic", async () => {
   const [scheduler, listener] = [new WakeUps(test.db, { intervalMs: 1 }), open()];
   opened.push(scheduler);
   const atListener = await hearing(listener);
@@ -88,7 +88,7 @@ it("are sent by a process that has just begun to listen: requests come only now 
   await expect.poll(() => atListener, PATIENCE).toEqual(["states"]);
 });
 
-it("are sent once when the first request arrives: what happened before it was not sent", async () => {
+it("are sent once when the first request arrives: earlier changes were not sent", async () => {
   const [scheduler, listener] = [open(), open()];
   const atListener = await hearing(listener);
   await hearing(scheduler);

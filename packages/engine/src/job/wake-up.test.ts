@@ -3,12 +3,12 @@ import { type TestDatabase, testDatabase } from "../../test/support/test-databas
 import { Database } from "../store/database/database.ts";
 import { type Topic, WakeUps } from "./wake-up.ts";
 
-/** So long that nothing in a test waits for it. */
+/** Longer than any test. */
 const NEVER_MS = 3_600_000;
 
 let test: TestDatabase;
 let database: Database;
-/** As another process hears them. */
+/** As received by another process. */
 let heard: (Topic | "")[];
 let transactions: number;
 let onHeard: () => void;
@@ -44,7 +44,7 @@ async function hears(count: number): Promise<void> {
   });
 }
 
-it("a topic told all the time does not hold up another", async () => {
+it("does not delay a topic because of another that is sent all the time", async () => {
   const wakeUps = new WakeUps(database, { intervalMs: NEVER_MS });
   wakeUps.send("pools");
   await hears(1);
@@ -58,7 +58,7 @@ it("a topic told all the time does not hold up another", async () => {
   await wakeUps.close();
 });
 
-it("told again within the interval, a topic is sent once more after it, however often it was told", async () => {
+it("sends a repeated topic once more after the interval", async () => {
   const wakeUps = new WakeUps(database, { intervalMs: 500 });
   for (let n = 0; n < 100; n++) wakeUps.send("signals");
   await hears(1);
@@ -70,7 +70,7 @@ it("told again within the interval, a topic is sent once more after it, however 
   await wakeUps.close();
 });
 
-it("what is told in one go is sent in one transaction", async () => {
+it("sends topics of one turn in one transaction", async () => {
   const wakeUps = new WakeUps(database, { intervalMs: NEVER_MS });
   for (let id = 1; id <= 500; id++) wakeUps.send(`run:${id}`);
   await hears(500);
@@ -79,7 +79,7 @@ it("what is told in one go is sent in one transaction", async () => {
   await wakeUps.close();
 });
 
-it("sends what is pending when it is closed, and nothing after that", async () => {
+it("sends pending topics when it is closed, and nothing after that", async () => {
   const wakeUps = new WakeUps(database, { intervalMs: NEVER_MS });
   wakeUps.send("signals");
   await hears(1);

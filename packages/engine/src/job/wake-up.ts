@@ -1,25 +1,25 @@
 /**
- * Wake-ups between processes. A wake-up carries a topic and no truth: the receiver looks at the database, and would
- * have looked a little later anyway, so a lost one costs only time. NOTIFY takes a global lock at commit; so topics
- * are sent in transactions of their own, together where they are due together. News are told at once; the same topic
- * again `intervalMs` later at the earliest, without holding up another that has not been told for longer.
+ * Wake-ups between processes. A wake-up carries a topic and no state: the receiver reads the database, and would have done
+ * so a little later anyway, so a lost wake-up costs only time. NOTIFY takes a global lock at commit; so topics are sent in
+ * separate transactions, together if they are due together. A topic is sent at once, and again after `intervalMs` at the
+ * earliest, without delaying another that was not sent for longer.
  *
- * "states" could be sent at every step of every task. They are sent only while some other process asks for them, which it
- * repeats. The first request after a time without any is answered with "states": what happened before it arrived was not
- * sent. A process that begins to listen sends them until it would have received a request.
+ * "states" could be sent at every step of every task. It is sent only while another process requests it, which that
+ * process repeats. The first request after a time without any is answered with "states", because earlier changes were not
+ * sent. A process that begins to listen sends "states" until it would have received a request.
  */
 import { randomBytes } from "node:crypto";
 import type { Database, Listening } from "../store/database/database.ts";
 import { sendWakeUps } from "../store/database/wake-up.ts";
 
 const CHANNEL = "tradewind";
-/** Between two transactions, however many topics there are: of "run:<id>" there are as many as runs. */
+/** Minimum time between two transactions, for any number of topics: there are as many "run:<id>" as runs. */
 const GAP_MS = 5;
-/** Who wants states asks that often; one who has not been asked for three times as long tells none. */
+/** Interval of requests for states; without a request for three intervals, none are sent. */
 const ASK_MS = 5_000;
 const ASK = "ask-states";
 
-/** "runs": queued runs to start; "notices": runs that have deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (told only here); "jobs": a component came or ended; "triggers": there are new ones; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": there are some that no job has; "fired": a trigger fired; "signals": there are new ones; "states": there are new ones of the engine's own; "backfills": one was made, changed or left; "slots": a scheduler has free slots; "handed": it handed runs to another. */
+/** "runs": queued runs to start; "notices": runs with deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (this process only); "jobs": a job started or ended; "triggers": new triggers; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": unowned callbacks; "fired": a trigger fired; "signals": new signals; "states": new signals of the engine itself; "backfills": a backfill was created, changed or released; "slots": a scheduler has free slots; "handed": it handed over runs. */
 export type Topic =
   | "runs"
   | "notices"
@@ -39,7 +39,7 @@ export type Topic =
   | "handed"
   | `run:${number}`;
 
-/** Whoever makes runs or fires triggers tells of it on the signal log, too. */
+/** Topics whose events are also in the signal log, as the engine's own signals. */
 export function tellsOfStates(topic: Topic | ""): boolean {
   return topic === "states" || topic === "runs" || topic === "fired";
 }
@@ -52,13 +52,13 @@ export class WakeUps {
   /** Marks our own wake-ups, which PostgreSQL sends back to us as well. */
   readonly #origin = randomBytes(6).toString("hex");
   readonly #local = new Set<(topic: Topic) => void>();
-  /** When each of them may be sent. */
+  /** When each topic may be sent. */
   readonly #pending = new Map<Topic | typeof ASK, number>();
-  /** Of the last `intervalMs`. */
+  /** Topics sent in the last `intervalMs`. */
   readonly #sentAt = new Map<Topic | typeof ASK, number>();
   readonly #wanting = new Set<object>();
   #asking: NodeJS.Timeout | undefined;
-  /** Until then others want states. Who does not listen cannot be asked, and tells them. */
+  /** Until then another process has requested states. A process that does not listen receives no requests, and always sends. */
   #askedUntil = Number.POSITIVE_INFINITY;
   #lastSent = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
@@ -72,7 +72,7 @@ export class WakeUps {
     this.#enabled = options.enabled ?? true;
   }
 
-  /** Listeners in this process hear at once, without the database. */
+  /** Listeners in this process are called at once, without the database. */
   onLocal(listener: (topic: Topic) => void): () => void {
     this.#local.add(listener);
     return () => this.#local.delete(listener);
@@ -83,12 +83,12 @@ export class WakeUps {
     this.tellOthers(topic);
   }
 
-  /** For news that come too often to be sent around; others look for themselves, a little later. */
+  /** For events that are too frequent to be sent to other processes, which poll a little later. */
   tellHere(topic: Topic): void {
     for (const listener of this.#local) listener(topic);
   }
 
-  /** Somebody here wants "states", or no longer does. */
+  /** Subscribes a part of this process to "states", or ends the subscription. */
   wantStates(who: object, isWanted: boolean): void {
     if (this.#wanting.has(who) === isWanted || this.#closed) return;
     if (isWanted) this.#wanting.add(who);
@@ -101,7 +101,7 @@ export class WakeUps {
     }
   }
 
-  /** For news that this process has no use for itself. */
+  /** For events that this process does not need itself. */
   tellOthers(topic: Topic): void {
     if (topic !== "states" || performance.now() < this.#askedUntil) this.#tell(topic);
   }
@@ -113,7 +113,7 @@ export class WakeUps {
     this.#sendAt(due);
   }
 
-  /** Topics sent by other processes. "" after a reconnect: anything may have happened. */
+  /** Topics sent by other processes. "" after a reconnect: any topic may have been missed. */
   async listen(onTopic: (topic: Topic | "") => void): Promise<Listening> {
     if (!this.#enabled) return { isUp: false, check: () => {}, close: async () => {} };
     if (this.#askedUntil === Number.POSITIVE_INFINITY) this.#asked();
@@ -132,7 +132,7 @@ export class WakeUps {
     this.#askedUntil = performance.now() + 3 * this.#askMs;
   }
 
-  /** Sends what is pending first: the receivers would otherwise wait for their next sweep. */
+  /** Sends pending topics first: the receivers would otherwise wait for their next sweep. */
   async close(): Promise<void> {
     if (this.#closed) return;
     this.#closed = true;
@@ -148,7 +148,7 @@ export class WakeUps {
     this.#nextAt = at;
     clearTimeout(this.#timer);
     const wait = at - performance.now();
-    // At once is at the end of this turn, so that all it has to tell goes together; a timer would add a millisecond.
+    // "At once" is the end of this turn, so that all its topics go together; a timer would add a millisecond.
     if (wait > 0) this.#timer = setTimeout(() => void this.#flush(), Math.ceil(wait));
     else setImmediate(() => void this.#flush());
   }
@@ -176,7 +176,7 @@ export class WakeUps {
   async #send(topics: readonly (Topic | typeof ASK)[]): Promise<void> {
     if (topics.length === 0) return;
     const payloads = topics.map((topic) => `${topic} ${this.#origin}`);
-    // A failed send is a lost wake-up: every receiver also looks on its own.
+    // A failed send is a lost wake-up: every receiver also polls.
     await sendWakeUps(this.#database, CHANNEL, payloads).catch(() => {});
   }
 }

@@ -7,7 +7,7 @@ import { MAX_LINE_LENGTH } from "./attempt-log.ts";
 const MB = 1024 * 1024;
 
 describe("a task's log", () => {
-  test("holds whatever the task says, by whatever way, with level and source", async () => {
+  test("contains all output of the task, from every source, with level and source", async () => {
     await using under = await ExecutorUnderTest.start();
     const { attempt } = under.submit("talk");
     await under.ended(attempt);
@@ -33,7 +33,7 @@ describe("a task's log", () => {
     for (const { t } of log) expect(new Date(t).toISOString()).toBe(t);
   });
 
-  test("does not exist for a task that says nothing", async () => {
+  test("does not exist for a task without output", async () => {
     await using under = await ExecutorUnderTest.start();
     const { attempt, logPath } = under.submit("noop");
     await under.ended(attempt);
@@ -41,7 +41,7 @@ describe("a task's log", () => {
     expect(await under.log(attempt)).toEqual([]);
   });
 
-  test("tells why a task failed, and goes on in the same file when the attempt's try goes on", async () => {
+  test("contains why a task failed, and continues in the same file when the try resumes", async () => {
     await using under = await ExecutorUnderTest.start();
     const logPath = join(under.dir, "logs", "shared.log");
     await mkdir(join(under.dir, "logs"));
@@ -54,7 +54,7 @@ describe("a task's log", () => {
     expect(messages[0]).toContain("half a line");
   });
 
-  test("that cannot be written does not harm the task", async () => {
+  test("that cannot be written does not affect the task", async () => {
     await using under = await ExecutorUnderTest.start();
     await writeFile(join(under.dir, "file"), "");
     expect(await under.run("talk", { logPath: join(under.dir, "file", "not-a-folder.log") })).toMatchObject({
@@ -65,7 +65,7 @@ describe("a task's log", () => {
 
 describe("floods", () => {
   test.each(["flood", "floodRaw"])(
-    "%s: 100 MB of output are cut at the limit and do not grow this process",
+    "%s: 100 MB of output are truncated at the limit and do not grow this process",
     async (taskId) => {
       await using under = await ExecutorUnderTest.start({ maxLogBytes: 5 * MB });
       await under.output("pid");
@@ -85,7 +85,7 @@ describe("floods", () => {
     },
   );
 
-  test("a log within the limit is complete, however large", async () => {
+  test("a log of any size within the limit is complete", async () => {
     await using under = await ExecutorUnderTest.start();
     const { attempt } = under.submit("flood", { conf: { kilobytes: 20 * 1024 } });
     await under.ended(attempt);
@@ -94,7 +94,7 @@ describe("floods", () => {
     expect(lines.every(({ message }) => message.length === 1023)).toBe(true);
   });
 
-  test("one endless line is cut, the next is whole", async () => {
+  test("an overlong line is truncated, the next is complete", async () => {
     await using under = await ExecutorUnderTest.start();
     const { attempt } = under.submit("longLine");
     await under.ended(attempt);
@@ -105,7 +105,7 @@ describe("floods", () => {
   });
 });
 
-test("secrets that a task was given are in neither its log nor its error", async () => {
+test("secrets that a task received are in neither its log nor its error", async () => {
   await using under = await ExecutorUnderTest.start();
   const { attempt, logPath } = under.submit("leak");
   const outcome = await under.ended(attempt);
@@ -129,7 +129,7 @@ test("secrets that a task was given are in neither its log nor its error", async
   expect(outcome).toMatchObject({ kind: "failed", error: { message: "cannot log in with ***" } });
 });
 
-test("a secret that a module kept is hidden from the log of the next task in the same process, too", async () => {
+test("a secret that a module kept is masked in the log of the next task in the same process, too", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const first = under.submit("leak");
   await under.ended(first.attempt);

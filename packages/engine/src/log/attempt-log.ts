@@ -1,6 +1,6 @@
 /**
- * Everything one attempt says, on its way to its log file: bytes are decoded, secrets hidden, lines cut, the whole
- * capped. In this order, so that nothing cut off can reveal half a secret. Silent attempts cost nothing: no file is
+ * The output of one attempt on its way to its log file: bytes are decoded, secrets masked, lines truncated, the total
+ * capped. In this order, so that a truncated line cannot reveal half a secret. Silent attempts cost nothing: no file is
  * opened before the first line, and the line that announces the try waits for it.
  */
 import { StringDecoder } from "node:string_decoder";
@@ -15,22 +15,22 @@ export interface AttemptLogOptions {
   readonly path: string;
   readonly maxBytes: number;
   readonly mask: SecretMask;
-  /** Said by the engine before the first line; null: it was said before. */
+  /** Written by the engine before the first line; null: already written. */
   readonly opening: () => string | null;
-  /** When it began, in ms: a task may be silent for hours before its first line. null: it has not. */
+  /** When it began, in ms: a task may be silent for hours before its first line. Null: it has not. */
   readonly begunAt?: () => number | null;
   readonly onPressure: (high: boolean) => void;
   readonly onError: (error: unknown) => void;
 }
 
-/** Characters of one line; the rest of a longer one is cut. */
+/** Characters of one line; the rest of a longer one is dropped. */
 export const MAX_LINE_LENGTH = 32 * 1024;
 const TAIL_LINES = 20;
 
 export class AttemptLog {
   readonly #options: AttemptLogOptions;
   readonly #streams = new Map<string, LineStream>();
-  /** The last lines of stderr: the best witness when the process dies. */
+  /** The last lines of stderr: the best evidence when the process dies. */
   readonly #errorTail: string[] = [];
   #file: LogFile | null = null;
   #bytes = 0;
@@ -51,12 +51,12 @@ export class AttemptLog {
     else this.#stream(frame.source, frame.source).push(frame.payload, frame.level, frame.time);
   }
 
-  /** Bytes that came over the process's own descriptor 1 or 2: native code, subprocesses, crash reports. */
+  /** Bytes from the process's own descriptor 1 or 2: native code, subprocesses, crash reports. */
   raw(source: "stdout" | "stderr", bytes: Buffer): void {
     this.#stream(`raw ${source}`, source).push(bytes, source === "stdout" ? "info" : "warn", Date.now());
   }
 
-  /** The engine's own word; not subject to the cap. */
+  /** A line of the engine; not subject to the cap. */
   engine(level: LogLevel, message: string, time = Date.now()): void {
     for (const line of this.#options.mask.whole(message).split("\n")) {
       this.#write({ t: new Date(time).toISOString(), level, source: "engine", message: tidy(line) });
@@ -67,12 +67,12 @@ export class AttemptLog {
     return this.#errorTail;
   }
 
-  /** The process has said its last word: gives out unfinished lines. */
+  /** The process has ended: writes unfinished lines. */
   flush(): void {
     for (const stream of this.#streams.values()) stream.end();
   }
 
-  /** The file is complete when this resolves. */
+  /** Resolves when the file is complete. */
   async close(droppedBytes: number): Promise<void> {
     if (droppedBytes > 0) this.#truncate();
     if (this.#droppedLines > 0 || droppedBytes > 0) {
@@ -134,7 +134,7 @@ export class AttemptLog {
     if (this.#file === null) {
       this.#file = new LogFile(this.#options);
       const opening = this.#options.opening();
-      // It was said when the attempt began, and is only written now. Lines stay in order.
+      // Dated when the attempt began, although it is written only now. Lines stay in order.
       const begunAt = Math.min(this.#options.begunAt?.() ?? Number.POSITIVE_INFINITY, Date.parse(line.t));
       if (opening !== null) {
         const t = new Date(begunAt).toISOString();
@@ -197,12 +197,12 @@ class LineStream {
   }
 }
 
-/** What no reader and no database text column can hold: NUL and half surrogates. */
+/** Removes what database text columns cannot hold: NUL and lone surrogates. */
 export function tidy(text: string): string {
   return text.replaceAll("\u0000", "\ufffd").toWellFormed();
 }
 
-/** Shortens a text that is masked already. */
+/** Truncates a text that is already masked. */
 export function cut(text: string, length: number = MAX_LINE_LENGTH): string {
   return text.length <= length ? text : text.slice(0, length).toWellFormed() + cutNote(text.length - length);
 }

@@ -1,8 +1,8 @@
 /**
- * The writing side of one attempt's log file: appended to, opened with the first line, written in the background in
- * batches, never more than one write at a time. A log that cannot be written (disk full, folder gone) never harms the
- * attempt: the lines are lost, and the first error is handed to `onError`. If the process dies the file may end in
- * half a line; the next writer starts a new one, and readers skip what is not JSON.
+ * The writing side of one attempt's log file: append-only, opened with the first line, written in the background in
+ * batches, one write at a time. A log that cannot be written (disk full, folder gone) never affects the attempt: the lines
+ * are lost, and `onError` receives the first error. If the process dies the file may end in half a line; the next writer
+ * starts a new line, and readers skip lines that are not JSON.
  */
 import { type FileHandle, mkdir, open } from "node:fs/promises";
 import { dirname } from "node:path";

@@ -9,7 +9,7 @@ const frame: fc.Arbitrary<LogFrame> = fc.record({
   payload: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
 });
 
-test("what was written is read, however the pipe cuts it", () => {
+test("reads the written frames for any chunking of the pipe", () => {
   fc.assert(
     fc.property(fc.array(frame), fc.integer({ min: 1, max: 30 }), (frames, size) => {
       const bytes = Buffer.concat(frames.map(encodeFrame));
@@ -23,7 +23,7 @@ test("what was written is read, however the pipe cuts it", () => {
   );
 });
 
-test("bytes that are no frames are told once and then swallowed", () => {
+test("reports bytes that are no frames once, and then ignores them", () => {
   const reader = new FrameReader(() => {
     throw new Error("this is no frame");
   });

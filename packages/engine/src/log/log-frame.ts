@@ -1,13 +1,13 @@
 /**
  * Frames on the log pipe from child to supervisor: one byte of kind, eight of time (ms since 1970), four of length,
- * then the payload. The child writes them synchronously, so what was logged before a crash is not lost, and a
- * supervisor that does not read makes the writer wait.
+ * then the payload. The child writes them synchronously, so lines from before a crash are not lost, and a supervisor that
+ * does not read blocks the writer.
  */
 import type { LogLevel } from "@tradewind/sdk/program";
 
 export type LogSource = "task" | "stdout" | "stderr";
 
-/** One frame. Payload of "task": JSON `{ m: message, f?: fields }`; of the streams: bytes exactly as written. */
+/** One frame. Payload of "task": JSON `{ m: message, f?: fields }`; of the streams: the bytes as written. */
 export interface LogFrame {
   readonly source: LogSource;
   readonly level: LogLevel;
@@ -16,7 +16,7 @@ export interface LogFrame {
 }
 
 const HEADER_BYTES = 13;
-/** Longer payloads are split by the writer, so that the reader never holds more than this. */
+/** The writer splits longer payloads, so that the reader never holds more than this. */
 export const MAX_PAYLOAD_BYTES = 256 * 1024;
 
 const SOURCES: readonly LogSource[] = ["task", "stdout", "stderr"];
@@ -31,7 +31,7 @@ export function encodeFrame(frame: LogFrame): Buffer {
   return bytes;
 }
 
-/** Cuts a byte stream into frames. A stream that is not ours is reported once and then ignored. */
+/** Splits a byte stream into frames. A foreign stream is reported once and then ignored. */
 export class FrameReader {
   readonly #onFrame: (frame: LogFrame) => void;
   #rest: Buffer = Buffer.alloc(0);
@@ -47,7 +47,7 @@ export class FrameReader {
     return this.#consumed;
   }
 
-  /** Answers false when the bytes cannot be frames: user code wrote to our descriptor. */
+  /** Returns false if the bytes cannot be frames: user code wrote to our descriptor. */
   push(chunk: Buffer): boolean {
     if (this.#broken) {
       this.#consumed += chunk.length;

@@ -23,7 +23,7 @@ async function log(path: string, ageMs: number): Promise<void> {
   for (let each = file; each !== folder; each = dirname(each)) await utimes(each, at, at);
 }
 
-it("deletes the logs of runs that are gone, and no others", async () => {
+it("deletes the logs of deleted runs, and no others", async () => {
   await log("etl/1/load/-1/1-a.log", 40 * DAY);
   await log("etl/2/load/-1/1-b.log", 40 * DAY);
   await log("etl/3/load/-1/1-c.log", DAY);
@@ -39,7 +39,7 @@ it("deletes the logs of runs that are gone, and no others", async () => {
   expect(await clean([2])).toBe(0);
 });
 
-it("goes on where it was stopped", async () => {
+it("resumes where it was stopped", async () => {
   for (let n = 1; n <= 5; n++) await log(`etl/${n}/t/-1/1-a.log`, 40 * DAY);
   const stop = new AbortController();
   const stopped = await cleanLogs({
@@ -57,7 +57,7 @@ it("goes on where it was stopped", async () => {
   expect(await readdir(folder)).toEqual([]);
 });
 
-it("has nothing to do where there are no logs", async () => {
+it("does nothing where there are no logs", async () => {
   expect(
     await cleanLogs({
       folder: join(folder, "none"),

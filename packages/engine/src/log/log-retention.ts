@@ -1,10 +1,9 @@
 /**
- * Log folders of runs that are gone. `logs/<dag>/<n>` belongs to run number n of the database; once that has no such run
- * and nothing in the folder was written for long, it goes. Whatever does not look like that is left alone. Each machine
- * cleans its own logs.
+ * Log folders of deleted runs. `logs/<dag>/<n>` belongs to run number n of the database; once no such run exists and
+ * nothing in the folder was written for long, it is deleted. Other files are left alone. Each machine cleans its own logs.
  *
- * Dies in the middle: what is left is found again. Two at once: a folder that is gone already is no error. A run's number
- * is never used again, so a folder whose run is gone cannot become one that is needed.
+ * If the process dies in the middle, the rest is found again. With two at once, a folder that is already gone is no error.
+ * The number of a run is never used again, so the folder of a deleted run is never needed again.
  */
 import { type Dirent, promises as fs } from "node:fs";
 import { join } from "node:path";
@@ -13,7 +12,7 @@ export interface LogRetention {
   readonly folder: string;
   readonly olderThanMs: number;
   readonly dryRun: boolean;
-  /** Those of these numbers that runs have. */
+  /** The numbers among these that belong to existing runs. */
   readonly existing: (runs: readonly number[]) => Promise<ReadonlySet<number>>;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: (folders: number) => void;
@@ -21,7 +20,7 @@ export interface LogRetention {
 
 const CHUNK = 500;
 
-/** Answers how many folders of runs it deleted, or would delete. */
+/** Returns how many folders of runs it deleted, or would delete. */
 export async function cleanLogs(options: LogRetention): Promise<number> {
   const { dryRun, existing, folder, olderThanMs, onProgress, signal } = options;
   const before = Date.now() - olderThanMs;
@@ -40,7 +39,7 @@ export async function cleanLogs(options: LogRetention): Promise<number> {
         onProgress?.(gone);
       }
     }
-    // Fails while anything is left in it, as it must.
+    // rmdir fails while the folder is not empty.
     if (!dryRun) await fs.rmdir(join(folder, dag)).catch(() => {});
   }
   return gone;
@@ -50,7 +49,7 @@ async function foldersIn(path: string): Promise<string[]> {
   return (await entriesOf(path)).filter((entry) => entry.isDirectory()).map((entry) => entry.name);
 }
 
-/** A folder's own time says when a file came or went, a file's when it was written. */
+/** The time of a folder changes when files are created or deleted, that of a file when it is written. */
 async function lastWritten(path: string): Promise<number> {
   const own = await fs.stat(path).catch(() => null);
   const inside = await Promise.all(
@@ -63,7 +62,7 @@ async function lastWritten(path: string): Promise<number> {
   return inside.reduce((latest, each) => Math.max(latest, each), own?.mtimeMs ?? 0);
 }
 
-/** Nothing when it is not there (any more). */
+/** Empty if the folder does not exist (any more). */
 async function entriesOf(path: string): Promise<Dirent[]> {
   try {
     return await fs.readdir(path, { withFileTypes: true });

@@ -1,4 +1,4 @@
-/** Errors as they are stored and shown: without secrets, then shortened, without NUL. */
+/** Errors as they are stored and shown: without secrets, then truncated, without NUL. */
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import type { SecretMask } from "../secret/mask.ts";
 import { cut, tidy } from "./attempt-log.ts";

@@ -14,11 +14,11 @@ beforeEach(async () => {
 afterEach(async () => await rm(dir, { recursive: true }));
 
 describe("readLog", () => {
-  test("a log that does not exist is empty", async () => {
+  test("a missing log is empty", async () => {
     expect(await readLog(path)).toEqual({ lines: [], nextOffset: 0, end: true });
   });
 
-  test("in pieces of any size it gives every line once, and never half a line", async () => {
+  test("in pieces of any size it returns every line once, and never half a line", async () => {
     const messages = Array.from({ length: 30 }, (_, at) => `line ${at} ${"ü".repeat(at)}`);
     await writeFile(path, messages.map(line).join(""));
     for (const limit of [1, 7, 64, 100, 1_000, 1_000_000]) {
@@ -40,7 +40,7 @@ describe("readLog", () => {
     expect(texts(await readLog(path, { offset: chunk.nextOffset }))).toEqual(["two"]);
   });
 
-  test("an offset inside a line is moved to the next one, one past the end finds nothing", async () => {
+  test("an offset inside a line is moved to the next line, an offset past the end finds nothing", async () => {
     await writeFile(path, line("one") + line("two"));
     expect(texts(await readLog(path, { offset: 3 }))).toEqual(["two"]);
     expect(texts(await readLog(path, { offset: line("one").length }))).toEqual(["two"]);
@@ -64,7 +64,7 @@ describe("tailLog", () => {
     expect(await tail.next()).toEqual({ done: true, value: undefined });
   });
 
-  test("ends at once when nobody listens", async () => {
+  test("ends at once when its reader stops", async () => {
     const stop = new AbortController();
     const tail = tailLog(path, { finished: new AbortController().signal, stop: stop.signal });
     const next = tail.next();

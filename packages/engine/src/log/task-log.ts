@@ -1,6 +1,6 @@
 /**
- * The form of a task log, and its reading side. A log is a file of JSON lines that only grows; positions are byte
- * offsets. A reader never gets half a line: what is not ended by a newline yet is left for the next read.
+ * The format of a task log, and its reading side. A log is an append-only file of JSON lines; positions are byte offsets.
+ * A reader never gets half a line: a line without its newline is left for the next read.
  */
 import { type FSWatcher, watch } from "node:fs";
 import { open } from "node:fs/promises";
@@ -19,24 +19,24 @@ export interface LogLine {
 
 export interface LogChunk {
   readonly lines: readonly LogLine[];
-  /** Where to go on reading. */
+  /** The offset of the next read. */
   readonly nextOffset: number;
-  /** Nothing more was in the file at the time. */
+  /** There was nothing more in the file at the time. */
   readonly end: boolean;
 }
 
 export interface LogRange {
-  /** Byte offset; one in the middle of a line is moved to the next. */
+  /** Byte offset; an offset inside a line is moved to the next line. */
   readonly offset?: number;
-  /** Bytes to read at most; at least one whole line is returned, however long. */
+  /** Maximum bytes to read; at least one whole line is returned, of any length. */
   readonly limit?: number;
 }
 
 const DEFAULT_LIMIT = 1024 * 1024;
-/** fs.watch misses changes on some file systems: then a follower is this late, not blind. */
+/** fs.watch misses changes on some file systems: then a follower is this late. */
 const FALLBACK_MS = 1_000;
 
-/** Reads whole lines. A log that does not exist (yet) is an empty log: a task that says nothing has no file. */
+/** Reads whole lines. A missing log is an empty log: a task without output has no file. */
 export async function readLog(path: string, range: LogRange = {}): Promise<LogChunk> {
   const offset = Math.max(0, range.offset ?? 0);
   let limit = Math.max(1, range.limit ?? DEFAULT_LIMIT);
@@ -45,7 +45,7 @@ export async function readLog(path: string, range: LogRange = {}): Promise<LogCh
   try {
     const { size } = await handle.stat();
     if (offset >= size) return { lines: [], nextOffset: offset, end: true };
-    // One byte before tells whether the offset is the beginning of a line.
+    // One byte before shows whether the offset is the beginning of a line.
     const from = Math.max(0, offset - 1);
     for (;;) {
       const bytes = Buffer.alloc(Math.min(offset - from + limit, size - from));
@@ -68,9 +68,9 @@ export async function readLog(path: string, range: LogRange = {}): Promise<LogCh
 
 export interface TailOptions {
   readonly offset?: number;
-  /** Aborted when the attempt has ended: what is in the file by then is still delivered, then the iteration ends. */
+  /** Aborted when the attempt has ended: the rest of the file is still delivered, then the iteration ends. */
   readonly finished: AbortSignal;
-  /** Aborted when nobody listens any more: the iteration ends at once. */
+  /** Aborted when the reader is gone: the iteration ends at once. */
   readonly stop?: AbortSignal;
 }
 
@@ -84,7 +84,7 @@ export async function* tailLog(
   let offset = options.offset ?? 0;
   try {
     for (;;) {
-      // Asked before reading: lines written between the last read and the end are read once more.
+      // Read before the file: lines written between the last read and the end are read once more.
       const last = options.finished.aborted;
       const seen = growth.mark();
       const chunk = await readLog(path, { offset });
@@ -101,7 +101,7 @@ export async function* tailLog(
   }
 }
 
-/** Wakes a follower when the file may have grown, the attempt ended, or the listener left. */
+/** Wakes a follower when the file may have grown, the attempt ended, or the reader left. */
 class Growth {
   readonly #path: string;
   readonly #signals: readonly AbortSignal[];
@@ -164,7 +164,7 @@ function parseLines(text: string): LogLine[] {
     try {
       lines.push(JSON.parse(line) as LogLine);
     } catch {
-      // Half a line of a writer that died: show it, it may be the one that matters.
+      // Half a line of a dead writer is shown: it may be the important one.
       lines.push({ t: new Date(0).toISOString(), level: "warn", source: "engine", message: line });
     }
   }

@@ -1,4 +1,4 @@
-/** The rules of the system, as pure functions: no I/O, no clock, no randomness. */
+/** The rules of the product as pure functions: no I/O, no clock, no randomness. */
 
 export * from "./asset/asset-events.ts";
 export * from "./asset/asset-gather.ts";

@@ -48,7 +48,7 @@ describe("a notice", () => {
 
   const events = () => receiver.heard.map(({ text }) => (JSON.parse(text) as { event: string }).event).sort();
 
-  it("is stored once when the answer to the commit of its failure is lost", async () => {
+  it("is stored once if the answer to the commit of its failure is lost", async () => {
     const database = Database.connect(rig.url);
     onTestFinished(() => database.close());
     const { pipeline } = database;
@@ -75,7 +75,7 @@ describe("a notice", () => {
     expect(events()).toEqual(["run.failed", "task.failed"]);
   });
 
-  it("is sent once when the scheduler is killed over the task, and another one stores the failure", async () => {
+  it("is sent once if the scheduler is killed while the task runs, and another one stores the failure", async () => {
     const place = {
       home: `${rig.root}/first`,
       databaseUrl: rig.url,
@@ -99,7 +99,7 @@ describe("a notice", () => {
     expect(events()).toEqual(["run.failed", "task.failed"]);
   }, 180_000);
 
-  it("that is a signal is sent by one of two attempts", async () => {
+  it("is sent as a signal by one of two attempts", async () => {
     const scheduler = await rig.scheduler();
     onTestFinished(() => scheduler.stop());
     const id = await rig.trigger("sends");

@@ -1,4 +1,4 @@
-/** Notices of tasks, groups and runs: stored with what they tell of, delivered without the code of the DAG. */
+/** Notices of tasks, groups and runs: stored with their event, delivered without the code of the DAG. */
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
@@ -6,7 +6,8 @@ import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 
 describe("notices of tasks, groups and runs", () => {
   let rig: SchedulerRig;
@@ -96,7 +97,7 @@ describe("notices of tasks, groups and runs", () => {
       .map(({ value }) => value)
       .filter((value) => value.dagId === undefined || value.dagId === dagId);
 
-  it("say what failed, why, in which try, and what the run failed of", async () => {
+  it("contain the failed object, the reason, the try, and the cause of the run's failure", async () => {
     await desk.host({ publicUrl: "https://flows.example.com/tw" });
     const logicalDate = new Date("2026-01-31T01:00:00Z");
     const id = await rig.trigger("task", { runId: "r/1", logicalDate });
@@ -164,7 +165,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.until(async () => existsSync(`${rig.root}/called`), "the functions");
   });
 
-  it("go by mail", async () => {
+  it("are sent by mail", async () => {
     await desk.host();
     const id = await rig.trigger("mailed", { runId: "m1" });
     await rig.ended(id);
@@ -175,7 +176,7 @@ describe("notices of tasks, groups and runs", () => {
     expect(text).toContain("First failure: broken, try 1\r\nIts reason: Error: no disk\r\n");
   });
 
-  it("of groups are sent for each try and each item, with what failed first in it", async () => {
+  it("of groups are sent for each try and each item, with the first failure in it", async () => {
     await desk.host();
     const id = await rig.trigger("groups");
     await rig.ended(id);
@@ -217,7 +218,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.ended(id);
     await desk.settled(id);
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "failed",
         resetRuns: true,
@@ -234,7 +235,7 @@ describe("notices of tasks, groups and runs", () => {
     expect(new Set(keys).size).toBe(2);
   });
 
-  it("of the installation are sent for failed runs only, and not for one that is a task of another", async () => {
+  it("of the installation are sent for failed runs only, and not for sub-DAG runs", async () => {
     await desk.host();
     const good = await rig.trigger("good");
     const around = await rig.trigger("around", { runId: "outer" });
@@ -251,11 +252,11 @@ describe("notices of tasks, groups and runs", () => {
       );
     await rig.until(async () => (await inner())?.state === "failed", "the run inside");
     expect(await desk.deliveries((await inner())?.id ?? 0)).toEqual([]);
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, around, "cancelled"));
+    await rig.db.transaction((tx) => cancelRun(tx, around, "cancelled"));
     rig.wakeUps.send(`run:${around}`);
   });
 
-  it("tell of a run that was out of time, and of the tasks that it took with it", async () => {
+  it("are sent for a run that timed out, and for the tasks that ended with it", async () => {
     await desk.host();
     const id = await rig.trigger("slow");
     await rig.ended(id);
@@ -266,11 +267,11 @@ describe("notices of tasks, groups and runs", () => {
     ]);
   });
 
-  it("are not sent for what a person ends", async () => {
+  it("are not sent for tasks and runs that a user ends", async () => {
     await rm(gate, { force: true });
     const id = await rig.trigger("waits");
     await rig.until(async () => (await rig.states(id))["waits"] === "running", "the task");
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "cancelled"));
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
     await writeFile(gate, "");

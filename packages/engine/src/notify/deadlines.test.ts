@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
@@ -78,7 +78,7 @@ describe("deadlines of runs and tasks", () => {
       )
     ).map(({ value }) => value);
 
-  it("records and tells a miss while it runs, once each way, and leaves the run as it is", async () => {
+  it("records and reports a miss while the run is running, once per notice, without ending the run", async () => {
     await desk.host();
     const id = await rig.trigger("slow", { runId: "r1" });
     await rig.until(async () => {
@@ -131,7 +131,7 @@ describe("deadlines of runs and tasks", () => {
     expect(row?.due_at).toEqual(new Date("2020-01-02T00:00:00Z"));
   });
 
-  it("is met by success only: a failed run that is cleared and succeeds in time has met it", async () => {
+  it("is met by success only: a failed run that is cleared and succeeds in time meets it", async () => {
     await desk.host();
     const id = await rig.trigger("fails");
     expect(await rig.ended(id)).toBe("failed");
@@ -139,7 +139,7 @@ describe("deadlines of runs and tasks", () => {
     const [before] = await desk.deadlines(id);
     await writeFile(`${gate}.fails`, "");
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,
@@ -152,11 +152,11 @@ describe("deadlines of runs and tasks", () => {
     await rig.until(async () => (await desk.states(id))["#0"] === "met", "the success");
     const [after] = await desk.deadlines(id);
     expect(after?.clear_number).toBe(1);
-    // It counts from the moment it was queued again.
+    // It counts from the time it was queued again.
     expect(after?.due_at.getTime()).toBeGreaterThan(before?.due_at.getTime() ?? 0);
   });
 
-  it("takes the average of the last runs, once there are enough of them", async () => {
+  it("uses the average of the last runs, once there are enough of them", async () => {
     await desk.host();
     const ids: number[] = [];
     for (let round = 0; round < 4; round++) {
@@ -189,7 +189,7 @@ describe("deadlines of runs and tasks", () => {
     expect((await desk.settled(id)).map(({ state }) => state)).toEqual(["done"]);
   });
 
-  it("calls a function again that threw", async () => {
+  it("calls a function again after it threw", async () => {
     await desk.host();
     const id = await rig.trigger("throws");
     await rig.until(async () => (await desk.deliveries(id))[0]?.error === "not yet", "the first call");

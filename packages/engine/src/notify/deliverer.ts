@@ -1,6 +1,6 @@
 /**
- * Makes the deliveries that are due, some at a time, each within its time limit, and stores what came of them. Nobody
- * waits for it: a receiver that hangs keeps its own place and nothing else.
+ * Makes the deliveries that are due, a few at a time, each within its time limit, and stores their outcome. A receiver
+ * that hangs blocks only its own place.
  */
 
 import { EngineError, messageOf } from "../service/errors.ts";
@@ -18,22 +18,22 @@ import { deliver, type FindConnection } from "./notices.ts";
 
 const AT_ONCE = 8;
 const ATTEMPT_MS = 30_000;
-/** Longer than an attempt and the storing of its end: who dies over a delivery leaves it to others after that. */
+/** Longer than an attempt and the write of its outcome: after that, others take over the deliveries of a dead process. */
 const LEASE_MS = 90_000;
-/** What is stored of an error. */
+/** Stored length of an error. */
 const MAX_ERROR = 1_000;
 
 export interface DelivererOptions {
   readonly database: Database;
   readonly connection: FindConnection;
-  /** How others reach the API, for links. */
+  /** The external address of the API, for links. */
   readonly publicUrl?: string | undefined;
   readonly logger: Logger;
-  /** One has ended: there is room, or something to look for. */
+  /** A delivery has ended: there is room for another, or something to poll. */
   readonly onEnd: () => void;
   /** A signal was sent. */
   readonly onSignal: () => void;
-  /** Functions have been handed to whoever runs callbacks. */
+  /** Functions were passed on to the jobs that run callbacks. */
   readonly onHanded?: (() => void) | undefined;
   readonly attemptMs?: number;
   readonly leaseMs?: number;
@@ -52,7 +52,7 @@ export class Deliverer {
     return this.#underWay.size >= AT_ONCE;
   }
 
-  /** Takes what is due and there is room for; answers how many. */
+  /** Claims due deliveries while there is room; returns how many. */
   async begin(): Promise<number> {
     if (this.isFull || this.#over.signal.aborted) return 0;
     const { database, leaseMs = LEASE_MS } = this.#options;
@@ -68,7 +68,7 @@ export class Deliverer {
     return taken;
   }
 
-  /** Gives up what is under way: it is due again when its lease is over. */
+  /** Aborts the deliveries in progress: they are due again when their lease has expired. */
   async stop(): Promise<void> {
     this.#over.abort();
     await Promise.all(this.#underWay);
@@ -96,7 +96,7 @@ export class Deliverer {
         (thrown: unknown) => thrown,
       );
       if (error === null) {
-        // A signal was sent together with its end.
+        // A signal was sent in the transaction that ended the delivery.
         if (delivery.action.kind !== "signal") await deliveryDone(database, delivery.id);
         return;
       }
@@ -104,10 +104,13 @@ export class Deliverer {
       const code = error instanceof EngineError ? `${error.code}: ` : "";
       const text = `${code}${messageOf(error)}`.slice(0, MAX_ERROR);
       const isDead = await deliveryFailed(database, delivery, text);
-      logger.warn(isDead ? "a delivery was given up" : "a delivery failed", { ...facts, error: text });
+      logger.warn(isDead ? "a delivery has failed permanently" : "a delivery failed", {
+        ...facts,
+        error: text,
+      });
     } catch (error) {
-      // The database is away: what came of the attempt is not known to anybody, and it is made again.
-      logger.warn("what came of a delivery could not be stored", { ...facts, error: String(error) });
+      // The database is unavailable: the outcome of the attempt is unknown, and it is repeated.
+      logger.warn("could not store the outcome of a delivery", { ...facts, error: String(error) });
     }
   }
 }

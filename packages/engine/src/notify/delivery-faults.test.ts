@@ -60,13 +60,13 @@ describe("deliveries of missed deadlines", () => {
     await smtp.close();
   });
 
-  /** As a host that dies right after. */
+  /** Like a host that dies right after. */
   async function miss(): Promise<void> {
     await keepDeadlines(rig.db, deadlinesOfVersion, 1_000);
     await rig.until(async () => (await judgeDeadlines(rig.db, 1_000)).missed > 0, "the miss");
   }
 
-  it("carry what a connection says: its address, its token, its headers and a signature", async () => {
+  it("use the settings of a connection: its address, its token, its headers and a signature", async () => {
     const id = await rig.trigger("connected");
     await desk.host();
     await desk.settled(id);
@@ -81,7 +81,7 @@ describe("deliveries of missed deadlines", () => {
     });
   });
 
-  it("are made by whoever comes after one that died between the miss and the delivery", async () => {
+  it("are made by another host if one died between the miss and the delivery", async () => {
     const id = await rig.trigger("all");
     await miss();
     expect((await desk.deliveries(id)).map(({ state }) => state)).toEqual(["pending", "pending", "pending"]);
@@ -94,8 +94,8 @@ describe("deliveries of missed deadlines", () => {
     expect(receiver.heard).toHaveLength(2);
   });
 
-  it("are made again when a process is killed over them", async () => {
-    // It takes the post, and does not say so.
+  it("are made again if a process is killed during them", async () => {
+    // It receives the post, and does not answer.
     const mute = await new PostReceiver().open();
     mute.isMute = true;
     onTestFinished(() => mute.close());
@@ -140,7 +140,7 @@ describe("deliveries of missed deadlines", () => {
     expect(told).toEqual([]);
   });
 
-  it("survive hosts that are killed again and again: each miss is recorded once, and told at least once", async () => {
+  it("survive hosts that are killed repeatedly: each miss is recorded once, and delivered at least once", async () => {
     const place = (name: string) => ({
       home: `${rig.root}/${name}`,
       databaseUrl: rig.url,
@@ -152,7 +152,7 @@ describe("deliveries of missed deadlines", () => {
       await Promise.all(hosts.map((host) => host.discard()));
     });
     for (let round = 0; round < 6; round++) {
-      // Every other receiver's answer is a refusal, or none.
+      // Every other round the receiver rejects, or does not answer.
       receiver.status = round % 2 === 0 ? 500 : 204;
       receiver.isMute = round % 3 === 2;
       const host = new NoticeProcess(place(`storm${round}`), 400, 1_000);
@@ -164,7 +164,7 @@ describe("deliveries of missed deadlines", () => {
         const rows = await Promise.all(ids.map((id) => desk.states(id)));
         return rows.filter((states) => states["#0"] === "missed").length > known - 5;
       }, "misses");
-      // In the middle of what it does: some are recorded, some told, some neither.
+      // In the middle of its work: some are recorded, some delivered, some neither.
       await host.kill();
     }
     receiver.status = 204;
@@ -229,14 +229,14 @@ describe("deliveries of missed deadlines", () => {
     expect(smtp.mails[0]?.text).toContain("Subject: =?UTF-8?B?");
   });
 
-  it("are given up after the last attempt, and begin again when they are asked to", async () => {
+  it("end after the last attempt, and can be retried", async () => {
     receiver.status = 500;
     const id = await rig.trigger("posted");
     await desk.host();
     for (let attempt = 1; attempt <= DELIVERY_ATTEMPTS; attempt++) {
       await rig.until(async () => receiver.heard.length >= attempt, `attempt ${attempt}`);
       await rig.until(async () => /500/.test((await desk.deliveries(id))[0]?.error ?? ""), "its end");
-      // Without its error, so that the end of the next one can be told from this.
+      // Without its error, so that the end of the next attempt can be distinguished.
       await rig.db.rows(
         adhoc("UPDATE delivery SET next_try_at = now(), error = NULL WHERE state = 'pending'"),
       );
@@ -249,7 +249,7 @@ describe("deliveries of missed deadlines", () => {
     expect(await reviveDeliveries(rig.db, [dead?.id ?? 0])).toEqual([]);
   });
 
-  it("of functions that workers died over are given up, and can be called again", async () => {
+  it("of functions that crashed their workers end, and can be called again", async () => {
     const id = await rig.trigger("posted");
     await keepDeadlines(rig.db, deadlinesOfVersion, 1_000);
     await rig.db.rows(adhoc(`UPDATE deadline SET actions = '[{"kind":"function"}]' WHERE dag_run_id = $1`), [

@@ -35,7 +35,7 @@ describe("the function of a deadline", () => {
 
   const calls = async () => (await readFile(ledger, "utf8")).split("\n").filter(Boolean).length;
 
-  it("is called again when the scheduler that ran it is killed over it", async () => {
+  it("is called again if the scheduler that ran it is killed", async () => {
     const place = {
       home: `${rig.root}/first`,
       databaseUrl: rig.url,

@@ -1,9 +1,9 @@
 /**
- * Judges deadlines, and delivers what they and other events tell, beside a scheduler and apart from its loop. Event driven:
- * it wakes up when runs come, start or end, when deliveries are stored, and at the moment the next deadline or delivery is due. Beyond that it looks every few seconds at three indexes
- * that are mostly empty, in case a wake-up got lost or another host died.
+ * Evaluates deadlines, and delivers notices, beside a scheduler and apart from its loop. Event-driven: it wakes up when
+ * runs are created, start or end, when deliveries are stored, and when the next deadline or delivery is due. In addition
+ * it polls three mostly empty indexes every few seconds, in case a wake-up got lost or another host died.
  *
- * Any number of hosts may be at it: what one has in hand the others pass over (store/notify/deadlines.ts). None of them owns
+ * Any number of hosts may run: each skips the rows that another has locked (store/notify/deadlines.ts). No host owns
  * anything that would have to be taken over.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,7 +24,7 @@ import { Deliverer, type DelivererOptions } from "./deliverer.ts";
 import type { FindConnection } from "./notices.ts";
 
 const LOOK_MS = 5_000;
-/** Between two looks, however much is told: and while others have in hand what is due. */
+/** Minimum interval of polls, also while other hosts have locked what is due. */
 const GAP_MS = 50;
 const NOTES_AT_ONCE = 200;
 const DUE_AT_ONCE = 100;
@@ -36,11 +36,11 @@ export interface NoticeHostOptions extends Pick<DelivererOptions, "publicUrl"> {
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
   readonly connection: FindConnection;
-  /** Functions have been handed to whoever runs callbacks. */
+  /** Functions were passed on to the jobs that run callbacks. */
   readonly onHanded?: () => void;
   readonly times?: Pick<DelivererOptions, "attemptMs" | "leaseMs"> & {
     readonly buryEveryMs?: number;
-    /** Between two looks without a reason: the backstop for a lost wake-up. */
+    /** Interval of polls without a wake-up: the backstop for a lost one. */
     readonly lookMs?: number;
   };
 }
@@ -98,7 +98,7 @@ export class NoticeHost implements Service {
         waitMs = await this.#step();
         outage.passed();
       } catch (error) {
-        // The database is away: the next look tries again.
+        // The database is unavailable: the next poll retries.
         outage.failed(error);
       }
       await Promise.race([rest(waitMs), this.#bell.promise]);
@@ -106,7 +106,7 @@ export class NoticeHost implements Service {
     }
   }
 
-  /** Does what there is to do; answers when there will be something. */
+  /** Does the due work; returns the time until the next. */
   async #step(): Promise<number> {
     const { database, times } = this.#options;
     if (performance.now() >= this.#buryAt) {
@@ -128,9 +128,9 @@ export class NoticeHost implements Service {
     }
     const isDue = look.deliveryInMs !== null && look.deliveryInMs <= 0;
     if (isDue) done += await this.#deliverer.begin();
-    // What was done may have made more of it due.
+    // Completed work may have made more work due.
     if (done > 0) return 0;
-    // What is due and was not done is in other hands, or waits for a place that will be told of.
+    // Due work that was not done is locked by another host, or waits for a place whose release wakes this loop.
     const next = [look.dueInMs, isDue ? null : look.deliveryInMs].map((ms) =>
       Math.max(ms ?? this.#lookMs, 0),
     );

@@ -1,15 +1,15 @@
-/** What a delivery says to people and programs: the value of a signal, the body of a webhook, the words of a mail. */
+/** The content of a delivery: the value of a signal, the body of a webhook, the text of a mail. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TakenDelivery } from "../store/notify/deliveries.ts";
 
 type Facts = { readonly [key: string]: Json };
 
-/** The same for every attempt, and for no other delivery: a receiver that has seen it may drop the message. */
+/** The same for every attempt, and unique per delivery: a receiver can drop a message that it has seen. */
 export function idempotencyKey({ id, occurred_at: at }: TakenDelivery): string {
   return `${id}-${at.getTime()}`;
 }
 
-/** The value of a signal that has none of its own. */
+/** The default value of a signal. */
 export function noticeValue({ cause, event, occurred_at: at, report }: TakenDelivery): Facts {
   const moment = at.toISOString();
   if (event === "deadline") return { ...report, missedAt: moment };
@@ -20,7 +20,7 @@ export function noticeValue({ cause, event, occurred_at: at, report }: TakenDeli
   };
 }
 
-/** The body of a webhook, in the spelling of the REST API. `runUrl`: null where no public address is configured. */
+/** The body of a webhook, in the spelling of the REST API. `runUrl`: null if no public address is configured. */
 export function noticeDocument(delivery: TakenDelivery, runUrl: string | null): Facts {
   const { event, ...said } = noticeValue(delivery);
   return {
@@ -28,7 +28,7 @@ export function noticeDocument(delivery: TakenDelivery, runUrl: string | null): 
     delivery: delivery.id,
     attempt: delivery.attempts,
     ...spelled(said),
-    /** When this was sent, which may be later. */
+    /** At the time of sending, which may be later. */
     run_state: delivery.run_state,
     run_url: runUrl,
   };
@@ -76,7 +76,7 @@ export function noticeText(delivery: TakenDelivery, runUrl: string | null): stri
 }
 
 const FROM: Readonly<Record<string, string>> = {
-  queued: "the moment the run was queued",
+  queued: "the time the run was queued",
   logicalDate: "the logical date",
   start: "the start of the run",
   average: "the start of the run and the average of the last ones",
@@ -85,7 +85,7 @@ const FROM: Readonly<Record<string, string>> = {
 const HAPPENED: Readonly<Record<TakenDelivery["event"], string>> = {
   success: "has succeeded",
   failure: "has failed",
-  retry: "has failed and is tried again",
+  retry: "has failed and will be retried",
   deadline: "had not succeeded when it was due",
 };
 
@@ -106,7 +106,7 @@ function placeOf({ mapIndex, taskId }: { readonly mapIndex: number; readonly tas
   return mapIndex < 0 ? taskId : `${taskId}[${mapIndex}]`;
 }
 
-/** As the REST API has it: `dag_run_id` is the name of a run. */
+/** In the spelling of the REST API: `dag_run_id` is the name of a run. */
 function spelled(facts: Facts): Facts {
   return Object.fromEntries(
     Object.entries(facts).map(([key, value]) => [

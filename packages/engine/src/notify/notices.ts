@@ -1,6 +1,6 @@
 /**
- * One attempt to deliver: a webhook or an e-mail, with what its connection says. Each rejects with a message that names
- * the receiver and what it answered, and no secret.
+ * One attempt to deliver: a webhook or an e-mail, with the settings of its connection. An error names the receiver and
+ * its answer, and no secret.
  */
 import { createHmac } from "node:crypto";
 import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
@@ -12,19 +12,19 @@ import { type SmtpServer, sendMail } from "./smtp-client.ts";
 
 export type FindConnection = (id: string) => Promise<ConnectionFacts | undefined>;
 
-/** Resolves when the receiver has taken it. */
+/** Resolves when the receiver has accepted it. */
 export async function deliver(action: SentAction, delivery: TakenDelivery, means: Means): Promise<void> {
   if (action.kind === "webhook") await postWebhook(action, delivery, means);
   else await mail(action, delivery, means);
 }
 
-/** What leaves the installation. */
+/** Actions that leave the installation. */
 export type SentAction = Exclude<NoticeAction, { kind: "signal" }>;
 
 export interface Means {
   readonly connection: FindConnection;
   readonly signal: AbortSignal;
-  /** How others reach the API; undefined: messages have no link. */
+  /** The external address of the API; undefined: messages have no link. */
   readonly publicUrl?: string | undefined;
 }
 
@@ -52,7 +52,7 @@ async function postWebhook(
   });
   let status: number;
   try {
-    // Not followed elsewhere: what a connection says is for its own address.
+    // Redirects are not followed: the credentials of a connection are for its own address.
     const answer = await fetch(url, { method: "POST", headers, body, signal, redirect: "manual" });
     await answer.body?.cancel();
     status = answer.status;
@@ -63,13 +63,13 @@ async function postWebhook(
   if (status < 200 || status > 299)
     throw new EngineError(
       "NOTICE_WEBHOOK",
-      `The webhook at ${url.host} answered ${status}; only 2xx says that it has it`,
+      `The webhook at ${url.host} answered ${status}; only 2xx counts as delivered`,
     );
 }
 
 /**
  * Login and password are sent as Basic, a password alone as Bearer; `extra.headers` are added. With `extra.secret` the
- * body is signed, so that the receiver knows who sent it.
+ * body is signed, so that the receiver can verify the sender.
  */
 function credentials({ extra, login, password }: ConnectionFacts, body: string): Record<string, string> {
   const options = objectOf(extra);
@@ -91,7 +91,7 @@ function credentials({ extra, login, password }: ConnectionFacts, body: string):
   };
 }
 
-/** A host that is an address itself, or the parts of one; `extra.path` is where on it. */
+/** A host that is an address itself, or the parts of one; `extra.path` is the path. */
 function addressOf(facts: ConnectionFacts): URL {
   const { extra, host, id, port, schema, type } = facts;
   const scheme = schema === "http" || schema === "https" ? schema : type === "https" ? "https" : "http";
@@ -103,7 +103,7 @@ function addressOf(facts: ConnectionFacts): URL {
     if (!/^https?:$/.test(url.protocol)) throw new Error("not http");
     return typeof path === "string" ? new URL(path, url) : url;
   } catch {
-    throw unusable(id, "its host is no http address");
+    throw unusable(id, "its host is not an http address");
   }
 }
 
@@ -132,7 +132,7 @@ async function mail(
 
 const TLS = ["implicit", "starttls", "opportunistic", "none"] as const;
 
-/** Port 465 speaks TLS from the start, every other when it is asked to. */
+/** Port 465 uses TLS from the start, every other port STARTTLS. */
 function smtpServer(facts: ConnectionFacts): SmtpServer {
   const { extra, host, id, login, password } = facts;
   const options = objectOf(extra);
@@ -156,7 +156,7 @@ async function required(connection: FindConnection, id: string): Promise<Connect
   if (facts !== undefined) return facts;
   throw new EngineError(
     "NOTICE_CONNECTION",
-    `There is no connection "${id}". Make it with \`tradewind connections set ${id}\`; \`tradewind deliveries retry\` begins again with what was given up by then.`,
+    `Connection "${id}" does not exist. Create it with \`tradewind connections set ${id}\`, then retry failed deliveries with \`tradewind deliveries retry\`.`,
   );
 }
 

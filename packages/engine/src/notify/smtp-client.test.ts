@@ -33,7 +33,7 @@ function send(server: { port: number }, how: Partial<SmtpServer> = {}, message =
   return sendMail(target, message, AbortSignal.timeout(20_000));
 }
 
-/** Header by header, folded lines joined; the body decoded. */
+/** Headers with folded lines joined; the body decoded. */
 function read(text: string): { headers: Record<string, string>; body: string } {
   const [head = "", body = ""] = text.split(/\n\n([\s\S]*)/);
   const lines = head.replaceAll(/\n[ \t]+/g, " ").split("\n");
@@ -48,7 +48,7 @@ function decoded(header: string): string {
 }
 
 describe("an e-mail", () => {
-  it("arrives as it was written, to all who were named", async () => {
+  it("arrives unchanged, at all recipients", async () => {
     const server = await open();
     await send(server);
     expect(server.mails).toHaveLength(1);
@@ -81,7 +81,7 @@ describe("an e-mail", () => {
     for (const [word] of text.matchAll(/=\?\S*\?=/g)) expect(word.length).toBeLessThanOrEqual(75);
   });
 
-  it("cannot be given other headers, receivers or an early end by what it says", async () => {
+  it("cannot inject headers, recipients or an early end", async () => {
     const server = await open();
     await send(
       server,
@@ -111,7 +111,7 @@ describe("an e-mail", () => {
     await expect(send(server, {}, { ...MESSAGE, to: ["grüße@example.com"] })).rejects.toThrow("beyond ASCII");
   });
 
-  it("goes to a server that knows HELO only", async () => {
+  it("is sent to a server that supports HELO only", async () => {
     const server = await open({ knowsEhlo: false });
     await send(server);
     expect(server.mails).toHaveLength(1);
@@ -123,20 +123,20 @@ describe("encryption and credentials", () => {
   const users = { [user.user]: user.password };
   const secure = { allowsAnyCertificate: true, credentials: user };
 
-  it("are begun by STARTTLS where it is offered, and credentials follow", async () => {
+  it("start with STARTTLS if offered, and credentials follow", async () => {
     const server = await open({ certificate: CERTIFICATE, tls: "starttls", auth: ["PLAIN", "LOGIN"], users });
     await send(server, secure);
     expect(server.mails).toMatchObject([{ isSecure: true, user: "tradewind" }]);
     expect(server.lines.filter((line) => line.startsWith("EHLO"))).toHaveLength(2);
   });
 
-  it("are there from the first byte where it is said so; LOGIN where there is no PLAIN", async () => {
+  it("start with the first byte if configured; LOGIN is used without PLAIN", async () => {
     const server = await open({ certificate: CERTIFICATE, tls: "implicit", auth: ["LOGIN"], users });
     await send(server, { ...secure, tls: "implicit" });
     expect(server.mails).toMatchObject([{ isSecure: true, user: "tradewind" }]);
   });
 
-  it("are refused with a certificate that nobody vouches for", async () => {
+  it("reject an untrusted certificate", async () => {
     for (const tls of ["starttls", "implicit"] as const) {
       const server = await open({ certificate: CERTIFICATE, tls, auth: ["PLAIN"], users });
       await expect(send(server, { ...secure, tls, allowsAnyCertificate: false })).rejects.toMatchObject({
@@ -147,7 +147,7 @@ describe("encryption and credentials", () => {
     }
   });
 
-  it("are not sent in the clear, unless that was asked for", async () => {
+  it("are not sent in plain text, unless configured", async () => {
     const server = await open({ auth: ["PLAIN"], users });
     await expect(send(server, { credentials: user })).rejects.toThrow("not encrypted");
     await expect(send(server, { credentials: user, tls: "starttls" })).rejects.toThrow(
@@ -158,7 +158,7 @@ describe("encryption and credentials", () => {
     expect(server.mails).toMatchObject([{ user: "tradewind" }]);
   });
 
-  it("are not shown in the error of a refusal", async () => {
+  it("are not shown in the error of a rejection", async () => {
     const server = await open({ auth: ["PLAIN"], users });
     const refused = send(server, { credentials: { ...user, password: "wrong" }, tls: "none" });
     await expect(refused).rejects.toThrow("535 no to AUTH PLAIN");
@@ -169,7 +169,7 @@ describe("encryption and credentials", () => {
     );
   });
 
-  it("are not begun with what somebody in between has said", async () => {
+  it("ignore responses injected before encryption", async () => {
     const server = await open({
       certificate: CERTIFICATE,
       tls: "starttls",
@@ -182,8 +182,8 @@ describe("encryption and credentials", () => {
   });
 });
 
-describe("a server that does not take it", () => {
-  it("is named, with what it said and to what", async () => {
+describe("a server that does not accept a message", () => {
+  it("is named, with its answer and the command", async () => {
     const full = await open({
       answer: (line) => (line.startsWith("RCPT TO:<boss") ? "452 4.2.2 mailbox full" : undefined),
     });
@@ -195,7 +195,7 @@ describe("a server that does not take it", () => {
     await expect(send(busy)).rejects.toMatchObject({ code: "NOTICE_MAIL" });
   });
 
-  it("may hang up, or be none at all", async () => {
+  it("may close the connection, or not be an SMTP server", async () => {
     const gone = await open({ answer: (line) => (line === "DATA" ? null : undefined) });
     await expect(send(gone)).rejects.toThrow("closed the connection");
     await gone.close();
@@ -208,7 +208,7 @@ describe("a server that does not take it", () => {
     );
   });
 
-  it("may say nothing at all: then time is up", async () => {
+  it("may not answer: the time limit ends the attempt", async () => {
     const mute = createServer(() => {});
     await new Promise<void>((resolve) => mute.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void mute.close());
@@ -224,7 +224,7 @@ describe("a server that does not take it", () => {
     });
   });
 
-  it("has taken it when it said so, whatever it says to QUIT", async () => {
+  it("counts as delivered once it accepted the message, with any answer to QUIT", async () => {
     const rude = await open({ answer: (line) => (line === "QUIT" ? null : undefined) });
     await send(rude);
     expect(rude.mails).toHaveLength(1);

@@ -2,8 +2,8 @@
  * Sends one e-mail through an SMTP server (RFC 5321): greeting, EHLO, STARTTLS, AUTH, MAIL, RCPT, DATA. One command at a
  * time, each reply awaited; the whole conversation has one time limit.
  *
- * It counts as sent when the server has accepted the message after DATA, whatever happens then. If the answer to that
- * is lost, it may have been sent, and will be again: at least once.
+ * It counts as sent when the server has accepted the message after DATA. If the answer to that is lost, the message may
+ * have been sent, and is sent again: at least once.
  */
 
 import { connect, type Socket } from "node:net";
@@ -17,16 +17,16 @@ export interface SmtpServer {
   readonly host: string;
   readonly port: number;
   /**
-   * "implicit": TLS from the first byte. "starttls": required. "opportunistic": where the server offers it. "none":
-   * never. Credentials are not sent in the clear unless "none" says so.
+   * "implicit": TLS from the first byte. "starttls": required. "opportunistic": if the server offers it. "none": never.
+   * Credentials are sent in plain text only with "none".
    */
   readonly tls: "implicit" | "starttls" | "opportunistic" | "none";
   readonly credentials: { readonly user: string; readonly password: string } | null;
-  /** Accepts a certificate that nobody vouches for. */
+  /** Accepts an untrusted certificate. */
   readonly allowsAnyCertificate?: boolean;
 }
 
-/** Rejects with `NOTICE_MAIL`: the server, where it stopped, and what it said. */
+/** Rejects with `NOTICE_MAIL`: the server, the failed step, and the answer. */
 export async function sendMail(server: SmtpServer, message: MailMessage, signal: AbortSignal): Promise<void> {
   const talk = new Conversation(server);
   const give = () => talk.destroy(new Error("it took too long"));
@@ -51,14 +51,14 @@ async function converse(talk: Conversation, server: SmtpServer, message: MailMes
   if (offersTls && (server.tls === "starttls" || server.tls === "opportunistic")) {
     await talk.ask("STARTTLS", [220]);
     await talk.secure();
-    // What was said before was not protected, and counts no more.
+    // Earlier answers were not protected, and are discarded.
     extensions = await greet(talk);
   }
   if (server.credentials !== null) await authenticate(talk, server, extensions);
   const isSevenBit = !extensions.some((line) => /^SMTPUTF8$/i.test(line));
   for (const address of [message.from, ...message.to]) {
     const envelope = addressIn(address);
-    if (!isMailbox(envelope)) throw new Error(`"${envelope}" is no address`);
+    if (!isMailbox(envelope)) throw new Error(`"${envelope}" is not an address`);
     if (isSevenBit && !/^[\x21-\x7e]+$/.test(envelope))
       throw new Error(`it does not take addresses beyond ASCII: "${envelope}"`);
   }
@@ -67,11 +67,11 @@ async function converse(talk: Conversation, server: SmtpServer, message: MailMes
   for (const to of message.to) await talk.ask(`RCPT TO:<${addressIn(to)}>`, [250, 251]);
   await talk.ask("DATA", [354]);
   await talk.ask(`${dotted(mailText(message))}.`, [250]);
-  // The message is theirs: what becomes of this does not matter.
+  // The server has the message: the result of QUIT does not matter.
   await talk.ask("QUIT", [221]).catch(() => {});
 }
 
-/** What the server can do. One that knows no EHLO can do nothing. */
+/** The extensions of the server; none if it does not support EHLO. */
 async function greet(talk: Conversation): Promise<readonly string[]> {
   const reply = await talk.say(`EHLO ${ownName()}`);
   if (reply.code === 250) return reply.lines.slice(1).map((line) => line.trim());
@@ -105,28 +105,28 @@ async function authenticate(
   }
 }
 
-/** A line that begins with a dot would end the message. */
+/** Escapes leading dots: a line with a single dot would end the message. */
 function dotted(text: string): string {
   return text.replaceAll(/^\./gm, "..");
 }
 
-/** Nothing in it can end the command or the brackets around it. */
+/** True if the address cannot end the command or its angle brackets. */
 function isMailbox(address: string): boolean {
   return /^[^\s<>\p{Cc}]+@[^\s<>\p{Cc}]+$/u.test(address);
 }
 
-/** What a server takes for a name, or the literal of an address. */
+/** A host name, or an address literal, for EHLO. */
 function ownName(): string {
   const name = hostname();
   return /^[a-zA-Z0-9.-]+$/.test(name) ? name : "[127.0.0.1]";
 }
 
-/** One socket: commands go out, replies come in, in turn. */
+/** One socket: commands and replies in turn. */
 class Conversation {
   readonly #server: SmtpServer;
   #socket: Socket | null = null;
   #replies = new SmtpReplies();
-  /** Read and not yet asked for. */
+  /** Replies that were read and not yet awaited. */
   #unread: SmtpReply[] = [];
   #waiting: PromiseWithResolvers<SmtpReply> | null = null;
   #failure: Error | null = null;
@@ -147,16 +147,16 @@ class Conversation {
     if (greeting.code !== 220) throw refusal("the connection", greeting);
   }
 
-  /** The same connection, encrypted. What came before it, and was not asked for, was put there by somebody else. */
+  /** Encrypts the connection. A reply that arrived before that was injected. */
   async secure(): Promise<void> {
     const plain = this.#socket;
-    if (plain === null || this.#unread.length > 0) throw new Error("it answered before it was asked");
+    if (plain === null || this.#unread.length > 0) throw new Error("it sent a reply before the command");
     plain.removeAllListeners();
     this.#replies = new SmtpReplies();
     const socket = connectTls(this.#tlsOptions({ socket: plain }));
     const ready = Promise.withResolvers<void>();
     socket.once("secureConnect", ready.resolve).once("error", ready.reject);
-    // Whoever gives up destroys it; then there is neither.
+    // The caller's abort destroys the socket: then neither event fires.
     socket.once("close", () => ready.reject(this.#failure ?? new Error("it closed the connection")));
     this.#socket = socket;
     await ready.promise;
@@ -164,7 +164,7 @@ class Conversation {
     this.isSecure = true;
   }
 
-  /** A reply of one of these codes, or an error that names the command. */
+  /** A reply with one of these codes, or an error that names the command. */
   async ask(command: string, codes: readonly number[], name = command): Promise<SmtpReply> {
     const reply = await this.say(command);
     if (codes.includes(reply.code)) return reply;
@@ -177,14 +177,14 @@ class Conversation {
   }
 
   destroy(failure: Error | null = null): void {
-    this.#fail(failure ?? new Error("it is over"));
+    this.#fail(failure ?? new Error("the connection was closed"));
     this.#socket?.on("error", () => {});
     this.#socket?.destroy();
   }
 
   #tlsOptions<T extends object>(target: T) {
     const { allowsAnyCertificate, host } = this.#server;
-    // A name for the certificate to be compared with; an address has none.
+    // The name to verify in the certificate; an IP address has none.
     const servername = /^[\d.]+$|:/.test(host) ? {} : { servername: host };
     return { ...target, ...servername, rejectUnauthorized: allowsAnyCertificate !== true };
   }

@@ -1,4 +1,4 @@
-/** Reads a server's replies from the bytes of its socket: one line or several, each with a code of three digits. */
+/** Parses a server's replies from the bytes of its socket: one line or several, each with a code of three digits. */
 
 export interface SmtpReply {
   readonly code: number;
@@ -6,14 +6,14 @@ export interface SmtpReply {
   readonly lines: readonly string[];
 }
 
-/** More than any reply has: a server that goes on and on is no mail server. */
+/** Longer than any valid reply: a server that sends more is no mail server. */
 const MAX_REPLY = 64 * 1024;
 
 export class SmtpReplies {
   #rest = "";
   #lines: string[] = [];
 
-  /** The replies that are complete with this. Throws when it is no SMTP. */
+  /** The replies that this chunk completes. Throws if the text is not SMTP. */
   read(chunk: string): SmtpReply[] {
     const found: SmtpReply[] = [];
     const parts = (this.#rest + chunk).split("\n");

@@ -1,7 +1,7 @@
 /**
  * Objects as files of a folder. A file under its name is complete: it was written elsewhere on the same disk, flushed,
- * and renamed. Dies before the rename: a draft is left in the scratch folder, which goes when it is old. Dies after: an
- * object that no output refers to; the sweep finds its row.
+ * and renamed. If the process dies before the rename, a draft is left in the scratch folder, which is removed when it is
+ * old. If it dies after, the object has no output that refers to it; the sweep finds its row.
  */
 import { open, rename, rm, rmdir, stat } from "node:fs/promises";
 import { dirname, join, sep } from "node:path";
@@ -35,7 +35,7 @@ export class FolderStore implements ObjectStore {
         await rename(file, path);
         break;
       } catch (error) {
-        // A sweep that found the folder empty has just removed it, perhaps while another process made it.
+        // A sweep that found the folder empty has just removed it, perhaps while another process created it.
         const { code } = error as NodeJS.ErrnoException;
         if ((code !== "ENOENT" && code !== "EEXIST") || tries === TRIES) throw error;
       }
@@ -53,7 +53,7 @@ export class FolderStore implements ObjectStore {
     }
   }
 
-  /** It is here already. */
+  /** The object is already local. */
   fetch(): Promise<boolean> {
     return Promise.resolve(false);
   }
@@ -62,7 +62,7 @@ export class FolderStore implements ObjectStore {
     for (const key of keys) {
       const path = this.pathOf(key);
       await rm(path, { force: true });
-      // Folders that are empty now; one that is not refuses, as it must.
+      // Removes folders that are empty now; rmdir rejects the others.
       for (let at = dirname(path); at.startsWith(this.folder + sep); at = dirname(at)) {
         if (
           !(await rmdir(at).then(
@@ -78,7 +78,7 @@ export class FolderStore implements ObjectStore {
   close(): void {}
 }
 
-/** A rename is safe from a power cut once the folder is. Not every system can: there it is left to it. */
+/** A rename survives a power cut once the folder is flushed. Not every system supports that: then it is skipped. */
 async function flushFolder(path: string): Promise<void> {
   const handle = await open(path).catch(() => null);
   try {

@@ -1,4 +1,4 @@
-/** The text of a large output, or of an item in it, read from its file piece by piece. */
+/** The text of a large output, or of an item in it, read from its file in pieces. */
 import { createReadStream } from "node:fs";
 import { open } from "node:fs/promises";
 import { StringDecoder } from "node:string_decoder";
@@ -7,20 +7,20 @@ import type { HeldCopy } from "./local-copies.ts";
 
 interface Range {
   readonly start: number;
-  /** Not in it any more; null: the end of the file. */
+  /** Exclusive; null: the end of the file. */
   readonly end: number | null;
 }
 
 const WHOLE: Range = { start: 0, end: null };
 
-/** Where an item lies; null: there is none. */
+/** The byte range of an item; null if there is none. */
 export async function rangeOf(
   copy: Pick<HeldCopy, "path" | "items">,
   path: readonly number[],
 ): Promise<Range | null> {
   let range = WHOLE;
   for (const [level, index] of path.entries()) {
-    // Inside an item nothing is noted: behind its bracket the first of its items begins.
+    // There is no index inside an item: its first item begins after its bracket.
     const near = level === 0 ? copy.items.before(index) : { index: 0, offset: range.start + 1 };
     const found = await cut(copy.path, near.offset, index - near.index);
     if (found === null) return null;
@@ -44,10 +44,10 @@ async function cut(path: string, start: number, skip: number): Promise<Range | n
   return null;
 }
 
-/** Bytes that one look into a file reads. */
+/** Bytes per read. */
 const LOOK = 16 * 1024;
 
-/** The text of an item of the list itself, if one look is enough: most are short, and there may be 100,000 of them. */
+/** The text of an item of the list itself, if one read is enough: most are short, and there may be 100,000 of them. */
 export async function shortItem(
   copy: Pick<HeldCopy, "path" | "items">,
   index: number,
@@ -63,7 +63,7 @@ export async function shortItem(
   }
 }
 
-/** As JSON text, in pieces that no character is cut by. */
+/** As JSON text, in pieces that split no character. */
 export async function* textOf(path: string, { end, start }: Range): AsyncGenerator<string> {
   const decoder = new StringDecoder("utf8");
   const last = end === null ? {} : { end: end - 1 };
@@ -73,7 +73,7 @@ export async function* textOf(path: string, { end, start }: Range): AsyncGenerat
   }
 }
 
-/** How many items an item has; null: it is no list. */
+/** How many items an item has; null if it is no list. */
 export async function itemsIn(path: string, { end, start }: Range): Promise<number | null> {
   const items = new JsonItems();
   const last = end === null ? {} : { end: end - 1 };

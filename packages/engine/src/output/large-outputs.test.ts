@@ -1,4 +1,4 @@
-/** Outputs that do not go into the database, from the task that makes them to those that read them. */
+/** Outputs that are stored outside of the database, from the task that creates them to the tasks that read them. */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -13,7 +13,8 @@ import { resolveConfig } from "../service/config.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { deleteRun } from "../store/edit/end-run.ts";
 
 interface ObjectRow {
   readonly id: number;
@@ -85,7 +86,7 @@ describe("large outputs", () => {
       run,
     ]);
 
-  it("go to the store, and from there to the tasks that read them", async () => {
+  it("are stored, and read by downstream tasks", async () => {
     const run = await rig.trigger("chain");
     expect(await rig.ended(run)).toBe("success");
     expect(await rig.output(run, "read")).toEqual([true, [1, 2], 7]);
@@ -98,7 +99,7 @@ describe("large outputs", () => {
     expect(JSON.parse(stored.toString()).tail).toEqual([1, 2]);
   });
 
-  it("are mapped over by their items, and gathered", async () => {
+  it("can be mapped by their items, and collected", async () => {
     const run = await rig.trigger("maps");
     expect(await rig.ended(run, 60_000)).toBe("success");
     expect(await rig.output(run, "all")).toEqual([60, true, 59 + 120 * 13]);
@@ -106,11 +107,11 @@ describe("large outputs", () => {
       ["each", null],
       ["rows", 60],
     ]);
-    // Read from the object, beside everything else, and there when the run is over.
+    // Read from the object in the background, and complete when the run has ended.
     expect(await labels(run)).toEqual(Array.from({ length: 60 }, (_, n) => `row ${n}`));
   });
 
-  it("are mapped over by the items of their items", async () => {
+  it("can be mapped by the items of their items", async () => {
     const run = await rig.trigger("nested");
     expect(await rig.ended(run, 60_000)).toBe("success");
     const length = 3_000 * 13;
@@ -119,7 +120,7 @@ describe("large outputs", () => {
     expect((await labels(run)).sort()).toEqual(expected.flat().sort());
   });
 
-  it("that are missing or damaged fail the attempt that reads them; once they are there again, it goes on", async () => {
+  it("that are missing or damaged fail the attempt that reads them, and a retry succeeds once they are restored", async () => {
     const run = await rig.trigger("held", { runId: "kept" });
     await rig.until(
       async () => (await objects(run)).length > 0 && (await rig.states(run)).big === "success",
@@ -148,7 +149,7 @@ describe("large outputs", () => {
     expect(await rig.output(run, "read")).toBe(10_000 * 13 + 1);
   });
 
-  it("of cleared attempts go when nothing refers to them, and those of deleted runs; the others stay", async () => {
+  it("of cleared attempts and deleted runs are removed when unreferenced, and the others stay", async () => {
     const config = resolveConfig({ home: join(rig.root, "home") }, {});
     const cleaned = async () =>
       (
@@ -165,7 +166,7 @@ describe("large outputs", () => {
     const [first] = await objects(run);
     expect(existsSync(join(outputs(), first!.key))).toBe(true);
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: run, tasks: null }],
         only: "any",
         resetRuns: true,
@@ -183,20 +184,20 @@ describe("large outputs", () => {
       false,
       true,
     ]);
-    expect(await rig.db.transaction((tx) => runEdits.deleteRun(tx, run))).toBe("deleted");
+    expect(await rig.db.transaction((tx) => deleteRun(tx, run))).toBe("deleted");
     expect(await cleaned()).toBe(1);
     expect(existsSync(join(outputs(), "chain", `${run}`))).toBe(false);
     expect(existsSync(join(outputs(), kept!.key))).toBe(true);
     expect(await cleaned()).toBe(0);
   });
 
-  it("are shown by the API, with where they are stored; too large ones with that alone", async () => {
+  it("are shown by the API with their location, and without the value if too large", async () => {
     const token = `tw_${randomBytes(32).toString("base64url")}`;
     await ensureAdminToken(rig.db, token);
     const large = createLargeOutputs(resolveConfig({ home: join(rig.root, "home") }, {}), rig.db);
     const { db: database, secretBox, wakeUps } = rig;
     const app = await createApi({
-      ...{ database, secretBox, wakeUps, runEdits, outputs: large, logger: silentLogger, logsDir: rig.root },
+      ...{ database, secretBox, wakeUps, outputs: large, logger: silentLogger, logsDir: rig.root },
       config: { host: "127.0.0.1", port: 0, version: "test" },
       notify: () => {},
     });
@@ -231,7 +232,7 @@ describe("large outputs", () => {
     await large.close();
   });
 
-  it("are the object of one attempt: what another one left of the same task is not touched", async () => {
+  it("are the object of one attempt: objects of other attempts of the task are not touched", async () => {
     const stray = { ...place(1), attempt: "00000000-0000-4000-8000-000000000001" };
     const large = createLargeOutputs(resolveConfig({ home: join(rig.root, "home") }, {}), rig.db);
     const kept = [];

@@ -1,15 +1,15 @@
 /**
- * Outputs that are too large for the database, behind one door: taken from the process of a task and put into a store,
- * found again, proven, and given to whoever asks, whole or by item. Nothing of it is ever held in memory as a whole.
+ * The interface to outputs that are too large for the database: receives them from the process of a task, stores them,
+ * finds and verifies them, and returns them whole or by item. No output is ever in memory as a whole.
  *
- * Keeping one is three steps: the file is written and flushed beside the store; its row is made in the database
- * (store/output/output-objects.ts); the object is put under its key, which holds the attempt's token and so is used once. Only
- * then is the end of the attempt reported, and only the batch that takes the report makes the object an output.
+ * Storing one takes three steps: the file is written and flushed beside the store; its row is created in the database
+ * (store/output/output-objects.ts); the object is put under its key, which contains the attempt's token and so is used
+ * once. Only then the end of the attempt is reported, and only the batch that stores the report makes it an output.
  *
- * Dies before the row: a draft in the scratch folder, which goes when it is old. Dies before the object, or before the
- * batch: a row that nothing refers to; the sweep removes it and the object. The answer is lost: the attempt is lost, and
- * another one writes under a key of its own. Two at once, or one that woke up late: two keys, of which the batch takes
- * one.
+ * If the process dies before the row, a draft is left in the scratch folder, which is removed when it is old. If it dies
+ * before the object or the batch, the row has no reference; the sweep removes row and object. If the answer is lost, the
+ * attempt is lost, and another one writes under its own key. Two concurrent or late attempts have two keys, of which the
+ * batch uses one.
  */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -24,11 +24,11 @@ import { type DraftFacts, OutputDraft } from "./output-draft.ts";
 import { missing, notStored, unreadable } from "./output-errors.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
-/** Whose output it is. */
+/** The task instance of an output. */
 export interface OutputPlace {
   readonly dagId: string;
   readonly runId: number;
-  /** As people know it. */
+  /** The run id that users see. */
   readonly run?: string;
   readonly taskId: string;
   readonly mapIndex: number;
@@ -36,26 +36,26 @@ export interface OutputPlace {
 }
 
 export interface LargeOutputsOptions {
-  /** Where new ones are put. */
+  /** The store of new outputs. */
   readonly store: string;
-  /** What `file:` stands for. Drafts and copies are kept below it, unless the store is another folder. */
+  /** The folder of `file:`. Drafts and copies are kept below it, unless the store is another folder. */
   readonly folder: string;
   readonly limits: OutputLimits;
-  /** Makes the row of an object. */
+  /** Creates the row of an object. */
   readonly register: (
     object: Omit<OutputReference, "id"> & Omit<OutputPlace, "dagId">,
   ) => Promise<OutputReference>;
-  /** Of fetched objects, on this machine's disk. */
+  /** Limit of fetched objects on this machine's disk. */
   readonly copiesBytes?: number;
 }
 
-/** Below the folder of outputs: what processes are writing, or have fetched. Dag ids do not begin with a dot. */
+/** Below the folder of outputs: files that processes are writing, or have fetched. DAG ids do not begin with a dot. */
 export const SCRATCH = ".scratch";
 
 const COPIES_BYTES = 1024 ** 3;
 const ITEMS_TEXT = 4 * 1024 ** 2;
 
-/** An object, or an item of it, proven and ready to be read. */
+/** An object, or an item of it, verified and ready to be read. */
 export interface OpenText {
   /** JSON. */
   pieces(): AsyncGenerator<string>;
@@ -63,18 +63,18 @@ export interface OpenText {
 }
 
 export class LargeOutputs {
-  /** The folder that drafts and copies lie below, in scratch folders of processes. */
+  /** The folder of drafts and copies, in scratch folders of processes. */
   readonly root: string;
   readonly #options: LargeOutputsOptions;
   readonly #scratch: string;
   readonly #copies: LocalCopies;
-  /** Also of former settings: a reference says where it lies. */
+  /** Also of earlier settings: a reference names its store. */
   readonly #stores = new Map<string, Promise<ObjectStore>>();
 
   constructor(options: LargeOutputsOptions) {
     this.#options = options;
     const { folder, store } = options;
-    // A rename does not reach from one disk to another: drafts lie where they will stay.
+    // A rename does not work across disks: drafts are on the disk of the store.
     this.root = store.startsWith("file:") ? store.slice(5) || folder : folder;
     this.#scratch = join(this.root, SCRATCH, `${process.pid}-${randomUUID()}`);
     this.#copies = new LocalCopies(this.#scratch, options.copiesBytes ?? COPIES_BYTES);
@@ -88,7 +88,7 @@ export class LargeOutputs {
     return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most);
   }
 
-  /** @throws EngineError OUTPUT_NOT_STORED; the draft is gone in any case. */
+  /** @throws EngineError OUTPUT_NOT_STORED; the draft is removed in any case. */
   async keep(draft: OutputDraft, place: OutputPlace): Promise<OutputReference> {
     const { store: location } = this.#options;
     let facts: DraftFacts | null = null;
@@ -127,7 +127,7 @@ export class LargeOutputs {
     });
   }
 
-  /** Of one that is not to be read now. @throws EngineError OUTPUT_MISSING, OUTPUT_UNREADABLE. */
+  /** For an output that is not read now. @throws EngineError OUTPUT_MISSING, OUTPUT_UNREADABLE. */
   async requireThere({ reference }: LargeValue): Promise<void> {
     await readable(reference, async () => {
       const store = await this.#store(reference.store);
@@ -135,7 +135,7 @@ export class LargeOutputs {
     });
   }
 
-  /** How many items it has; null: it is no list. */
+  /** How many items it has; null if it is no list. */
   async length({ path, reference }: LargeValue): Promise<number | null> {
     if (path.length === 0) return reference.items;
     return await readable(reference, async () => {
@@ -149,7 +149,7 @@ export class LargeOutputs {
     });
   }
 
-  /** Items of a list that follow one another; null: their text is longer than `ITEMS_TEXT`. */
+  /** Consecutive items of a list; null if their text is longer than `ITEMS_TEXT`. */
   async items(
     { path, reference }: LargeValue,
     first: number,
@@ -171,7 +171,7 @@ export class LargeOutputs {
     });
   }
 
-  /** As a value in memory: for those who know that it is not too large for them. */
+  /** As a value in memory: for callers that have checked its size. */
   async read(value: LargeValue): Promise<Json> {
     const text = await this.open(value);
     try {
@@ -183,12 +183,12 @@ export class LargeOutputs {
     }
   }
 
-  /** Objects that nothing refers to. What is not there is no error. */
+  /** Removes unreferenced objects. A missing object is no error. */
   async remove(location: string, keys: readonly string[]): Promise<void> {
     await (await this.#store(location)).remove(keys);
   }
 
-  /** Writes, reads and removes an object. @throws whatever is wrong with the store. */
+  /** Writes, reads and removes an object. @throws the error of the store. */
   async probe(): Promise<void> {
     const store = await this.#store(this.#options.store);
     const draft = this.draft();

@@ -1,9 +1,9 @@
 /**
- * Objects as files of this machine, each proven once: its bytes are counted and hashed before anybody reads any of it,
- * and the places of its items are noted on the way. 10,000 instances of a map then read their items from one file.
+ * Objects as files of this machine, each verified once: its bytes are counted and hashed before any of it is read, and
+ * the positions of its items are indexed on the way. 10,000 instances of a map then read their items from one file.
  *
- * Bounded: as many objects are remembered as `MOST`, and of fetched ones as many bytes as `bytesLimit`; whatever somebody
- * reads just now stays until he is done. A file that was changed since is proven again.
+ * Bounded: at most `MOST` objects, and `bytesLimit` bytes of fetched ones; an object with readers stays until they are
+ * done. A file that has changed since is verified again.
  */
 import { createHash, randomUUID } from "node:crypto";
 import { createReadStream } from "node:fs";
@@ -14,13 +14,13 @@ import { makeFolder } from "../service/home.ts";
 import type { ObjectStore } from "./object-store.ts";
 import { damaged, missing } from "./output-errors.ts";
 
-/** The notes on the items of each take up to half a megabyte. */
+/** The index of each takes up to half a megabyte. */
 const MOST = 32;
 
 interface Copy {
   readonly path: string;
   readonly items: JsonItems;
-  /** Fetched by us, and ours to delete. */
+  /** Fetched by this process, which may delete it. */
   readonly isOurs: boolean;
   readonly bytes: number;
   readonly stamp: string;
@@ -30,18 +30,18 @@ interface Copy {
 export interface HeldCopy {
   readonly path: string;
   readonly items: JsonItems;
-  /** Harmless when repeated. */
+  /** Idempotent. */
   release(): void;
 }
 
 export class LocalCopies {
   readonly #folder: string;
   readonly #bytesLimit: number;
-  /** By object, the longest unused first. */
+  /** By object, least recently used first. */
   readonly #copies = new Map<number, Copy>();
   readonly #coming = new Map<number, Promise<Copy>>();
 
-  /** @param folder For what is fetched; made when needed. */
+  /** @param folder For fetched objects; created when needed. */
   constructor(folder: string, bytesLimit: number) {
     this.#folder = folder;
     this.#bytesLimit = bytesLimit;
@@ -49,7 +49,7 @@ export class LocalCopies {
 
   async hold(reference: OutputReference, store: ObjectStore): Promise<HeldCopy> {
     let copy = await this.#found(reference, store);
-    // Between the answer and this line others may have made room.
+    // Other readers may have evicted it between the answer and this line.
     while (this.#copies.get(reference.id) !== copy) copy = await this.#found(reference, store);
     copy.readers++;
     this.#trim();
@@ -69,7 +69,7 @@ export class LocalCopies {
   async #known({ id }: OutputReference): Promise<Copy | null> {
     const copy = this.#copies.get(id);
     if (!copy) return null;
-    // First of all, lest it be dropped meanwhile.
+    // First, so that it is not evicted meanwhile.
     copy.readers++;
     const isSame = (await stampOf(copy.path)) === copy.stamp;
     copy.readers--;
@@ -79,7 +79,7 @@ export class LocalCopies {
     return copy;
   }
 
-  /** Once, for all who want it at the same time. */
+  /** Once, for all concurrent readers. */
   #prove(reference: OutputReference, store: ObjectStore): Promise<Copy> {
     const { id } = reference;
     let coming = this.#coming.get(id);
@@ -125,7 +125,7 @@ export class LocalCopies {
   }
 }
 
-/** @throws when it is not what was stored. */
+/** @throws if it is not what was stored. */
 async function proven(path: string, reference: OutputReference, address: string): Promise<JsonItems> {
   const hash = createHash("sha256");
   const items = new JsonItems();
@@ -139,11 +139,11 @@ async function proven(path: string, reference: OutputReference, address: string)
   if (bytes !== reference.bytes)
     throw damaged(reference, address, `it has ${bytes} bytes, and was stored with ${reference.bytes}`);
   if (hash.digest("hex") !== reference.sha256)
-    throw damaged(reference, address, "its bytes are not those that were stored");
+    throw damaged(reference, address, "its hash differs from the stored one");
   return items;
 }
 
-/** Changes whenever the file does; null: there is none. */
+/** Changes whenever the file does; null if there is none. */
 async function stampOf(path: string): Promise<string | null> {
   try {
     const { ino, mtimeMs, size } = await stat(path);

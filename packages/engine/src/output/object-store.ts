@@ -1,38 +1,38 @@
 /**
- * Where large outputs lie: a folder, or a bucket. A key is used once, by one attempt: nothing is ever overwritten, and
+ * The store of large outputs: a folder, or a bucket. A key is used once, by one attempt: nothing is ever overwritten, and
  * an object under its key is complete.
  */
 import { EngineError } from "../service/errors.ts";
 import { FolderStore } from "./folder-store.ts";
 
 export interface ObjectStore {
-  /** As the setting says it, and as references do. */
+  /** As in the setting and in references. */
   readonly location: string;
-  /** Puts a file under a key. The file is given away. */
+  /** Stores a file under a key. The file is moved. */
   put(key: string, file: string): Promise<void>;
-  /** As people are told where an object is. */
+  /** The location of an object, for display. */
   addressOf(key: string): string;
-  /** Where this machine has the object; null: it has to be fetched. */
+  /** The local path of the object; null if it has to be fetched. */
   pathOf(key: string): string | null;
-  /** Whether the object is there; nothing of it is read. */
+  /** True if the object exists; reads nothing of it. */
   has(key: string): Promise<boolean>;
-  /** Copies the object to a file of this machine; false: it is not there. */
+  /** Copies the object to a local file; false if it does not exist. */
   fetch(key: string, file: string): Promise<boolean>;
-  /** What is not there is no error. */
+  /** A missing object is no error. */
   remove(keys: readonly string[]): Promise<void>;
   close(): void;
 }
 
-/** @param folder What `file:` alone stands for. */
+/** @param folder The folder of `file:` alone. */
 export async function openObjectStore(location: string, folder: string): Promise<ObjectStore> {
   if (location.startsWith("file:")) return new FolderStore(location, location.slice(5) || folder);
   const s3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(location);
   if (s3 === null)
     throw new EngineError(
       "CONFIG_INVALID",
-      `"${location}" is no place for outputs: TRADEWIND_OUTPUT_STORE is file:/folder or s3://bucket/prefix.`,
+      `Invalid output store "${location}": TRADEWIND_OUTPUT_STORE must be file:/folder or s3://bucket/prefix.`,
     );
-  // Larger than all the rest of a scheduler, and few need it.
+  // Larger than all the rest of a scheduler, and rarely needed.
   const { S3Store } = await import("./s3-store.ts");
   return new S3Store(location, { bucket: s3[1]!, prefix: (s3[2] ?? "").replace(/\/+$/, "") });
 }

@@ -1,5 +1,5 @@
 /**
- * An output while a child sends it: goes to a file piece by piece, is counted, hashed and measured on the way, and never
+ * An output while a child sends it: written to a file in pieces, and counted, hashed and indexed on the way. It is never
  * in memory as a whole.
  */
 import { createHash } from "node:crypto";
@@ -25,13 +25,13 @@ export class OutputDraft {
   #bytes = 0;
   #failure: Error | null = null;
 
-  /** @param most Bytes it may have: a child that has lost its way must not fill the disk. */
+  /** @param most Maximum size in bytes: a broken child must not fill the disk. */
   constructor(path: string, most: number) {
     this.path = path;
     this.#most = most;
   }
 
-  /** What goes wrong is told when it is finished. */
+  /** Errors are reported by `finish`. */
   async open(): Promise<void> {
     try {
       await makeFolder(dirname(this.path));
@@ -39,14 +39,14 @@ export class OutputDraft {
       this.#failure = error as Error;
       return;
     }
-    // Flushed before it is closed: a rename must not come before the bytes.
+    // Flushed before it is closed: a rename must not become durable before the bytes.
     this.#stream = createWriteStream(this.path, { flags: "wx", mode: 0o600, flush: true });
     this.#stream.on("error", (error) => {
       this.#failure ??= error;
     });
   }
 
-  /** Answers when there is room for more. */
+  /** Resolves when there is room for more. */
   async write(text: string): Promise<void> {
     const stream = this.#stream;
     if (this.#failure !== null || stream === null) return;
@@ -61,7 +61,7 @@ export class OutputDraft {
     await new Promise<void>((resolve) => stream.write(bytes, () => resolve()));
   }
 
-  /** @throws when it could not be written, or is no JSON that could be read again. */
+  /** @throws if it could not be written, or is not valid JSON. */
   async finish(): Promise<DraftFacts> {
     const stream = this.#stream;
     if (stream !== null && this.#failure === null) {
@@ -72,7 +72,7 @@ export class OutputDraft {
     }
     if (this.#failure !== null) throw this.#failure;
     if (!this.#items.isWhole || this.#items.isTooDeep)
-      throw new Error("what the task's process sent is no JSON");
+      throw new Error("the task's process sent invalid JSON");
     return { bytes: this.#bytes, sha256: this.#hash.digest("hex"), items: this.#items.count };
   }
 

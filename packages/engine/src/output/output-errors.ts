@@ -1,4 +1,4 @@
-/** What can go wrong with a large output, as its reader and its author are told: which one it is, and what helps. */
+/** The errors of large outputs, for readers and authors: which output it is, and the remedy. */
 import type { OutputReference } from "../model/index.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 
@@ -17,7 +17,7 @@ export function damaged(reference: OutputReference, address: string, how: string
   );
 }
 
-/** The store does not let us read, or does not answer. */
+/** The store denies access, or does not answer. */
 export function unreadable(reference: OutputReference, cause: unknown): EngineError {
   const { key, store } = reference;
   return new EngineError(
@@ -27,7 +27,7 @@ export function unreadable(reference: OutputReference, cause: unknown): EngineEr
   );
 }
 
-/** @param bytes null: nobody knows, it could not even be written beside the store. */
+/** @param bytes null: unknown, because it could not be written beside the store. */
 export function notStored(store: string, bytes: number | null, cause: unknown): EngineError {
   const size = bytes === null ? "" : ` (${bytes} bytes)`;
   return new EngineError(
@@ -42,14 +42,14 @@ function subject(reference: OutputReference): string {
   return `The output of task "${task}"${index === null ? "" : `[${index}]`} of DAG "${dag}", run ${run.shown},`;
 }
 
-/** What makes it again. */
+/** The command that creates the output again. */
 function again(reference: OutputReference): string {
   const { dag, index, run, task } = placeOf(reference);
   const instance = index === null ? "" : ` --map-index ${index}`;
-  return `clear the task, and it makes its output again: tradewind tasks clear ${dag} ${run.argument} ${task}${instance} (--downstream: and all that come after it)`;
+  return `clear the task to create its output again: tradewind tasks clear ${dag} ${run.argument} ${task}${instance} (--downstream: also the tasks after it)`;
 }
 
-/** A key begins with whose output it is; of the run it has the number only. */
+/** A key begins with the task instance; of the run it contains only the number. */
 function placeOf({ key, run: runId }: OutputReference) {
   const [dag = "", number = "", task = "", index = "-1"] = key.split("/");
   const run = runId

@@ -1,18 +1,18 @@
 /**
- * Objects that no output refers to any more, nor any attempt under way: of runs that were deleted, of tasks that were
- * cleared, of attempts that died between writing and committing. The object goes first, then its row.
+ * Objects that no output and no active attempt refers to: of deleted runs, of cleared tasks, of attempts that died between
+ * writing and committing. The object is removed first, then its row.
  *
- * Dies in between: the row is found again, and that its object is gone is no error. Two at once: the same. What was unused
- * stays so: an attempt that is over never comes back.
+ * If the process dies in between, the row is found again, and its missing object is no error. The same holds for two at
+ * once. An unused object stays unused: an ended attempt never returns.
  */
 import { readdir, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { SCRATCH } from "./large-outputs.ts";
 
-/** The row is made before the object: whoever made a younger one may still be writing. */
+/** The row is created before the object: the creator of a younger one may still be writing. */
 export const UNUSED_FOR_MS = 3_600_000;
 
-/** Nobody writes a draft for so long, or reads a copy. */
+/** No draft is written, and no copy read, for this long. */
 const SCRATCH_MS = 24 * 3_600_000;
 
 interface UnusedObject {
@@ -23,17 +23,17 @@ interface UnusedObject {
 
 export interface OutputRetention {
   readonly batch: number;
-  /** The next unused ones, in the order of their numbers. */
+  /** The next unused objects, by id. */
   readonly list: (after: number, limit: number) => Promise<readonly UnusedObject[]>;
   readonly remove: (store: string, keys: readonly string[]) => Promise<void>;
   readonly forget: (ids: readonly number[]) => Promise<void>;
   readonly signal?: AbortSignal | undefined;
   readonly onProgress?: (objects: number) => void;
-  /** A store that cannot be reached keeps what it has: its rows stay. */
+  /** If a store is unreachable, its objects and rows are kept. */
   readonly onUnreachable?: (store: string, error: unknown) => void;
 }
 
-/** Answers how many objects it removed. */
+/** Returns how many objects it removed. */
 export async function cleanOutputs(options: OutputRetention): Promise<number> {
   const { batch, forget, list, onProgress, onUnreachable, remove, signal } = options;
   let gone = 0;
@@ -59,7 +59,7 @@ export async function cleanOutputs(options: OutputRetention): Promise<number> {
   return gone;
 }
 
-/** What processes that died have left of drafts and copies, on this machine. */
+/** Removes drafts and copies of dead processes on this machine. */
 export async function cleanScratch(folder: string, olderThanMs = SCRATCH_MS): Promise<void> {
   const scratch = join(folder, SCRATCH);
   for (const name of await readdir(scratch).catch(() => [])) {

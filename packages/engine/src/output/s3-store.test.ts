@@ -56,7 +56,7 @@ describe("large outputs in a bucket", () => {
     return await by.keep(draft, { ...PLACE, attempt });
   };
 
-  it("are written, found by item, proven, and removed", async () => {
+  it("are written, found by item, verified, and removed", async () => {
     const list = Array.from({ length: 2_000 }, (_, n) => ({ n, list: [n, `é${n}`], text: "x".repeat(90) }));
     const reference = await kept(JSON.stringify(list), "one");
     expect(reference).toMatchObject({
@@ -88,7 +88,7 @@ describe("large outputs in a bucket", () => {
     await other.close();
   });
 
-  it("that somebody changed are not taken for what was stored", async () => {
+  it("are rejected if they were changed", async () => {
     const reference = await kept('["a","b"]', "changed");
     await server.put("outputs", `in/here/${reference.key}`, '["a","c"]');
     await expect(outputs.read(new LargeValue(reference))).rejects.toThrow(
@@ -98,7 +98,7 @@ describe("large outputs in a bucket", () => {
     expect(await outputs.read(new LargeValue(reference))).toEqual(["a", "b"]);
   });
 
-  it("are fetched once for all who read them, and kept on disk only up to a limit", async () => {
+  it("are fetched once for all readers, and kept on disk only up to a limit", async () => {
     const bounded = open({ copiesBytes: 5_000 });
     const references = [];
     for (const name of ["a", "b", "c"]) references.push(await kept(JSON.stringify(name.repeat(3_000)), name));
@@ -116,14 +116,14 @@ describe("large outputs in a bucket", () => {
     await bounded.close();
   });
 
-  it("wait for a store that is away for a moment", async () => {
+  it("wait for a store that is briefly unavailable", async () => {
     await server.down();
     const writing = kept('"late"', "late");
     await server.up();
     expect(await outputs.read(new LargeValue(await writing))).toBe("late");
   });
 
-  it("that a task waits for do not keep it from being cancelled", async () => {
+  it("do not delay the cancellation of a task that waits for them", async () => {
     const value = new LargeValue(await kept('"x"', "awaited"));
     const other = open();
     await using under = await ExecutorUnderTest.start({ outputs: other, parallelism: 1 });
@@ -138,7 +138,7 @@ describe("large outputs in a bucket", () => {
     await server.up();
   });
 
-  it("say what is wrong when they cannot be stored", async () => {
+  it("report why they cannot be stored", async () => {
     const elsewhere = open({ store: "s3://nowhere/x" });
     await expect(kept('"lost"', "lost", elsewhere)).rejects.toThrow(
       expect.objectContaining({

@@ -1,8 +1,8 @@
 /**
- * Objects in a bucket of S3, or of what speaks like it. Region, keys and endpoint come from the environment, as the AWS
- * SDK reads them (AWS_REGION, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, ...).
+ * Objects in a bucket of S3 or a compatible store. Region, keys and endpoint come from the environment, as the AWS SDK
+ * reads them (AWS_REGION, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, ...).
  *
- * An upload becomes visible as a whole. The answer is lost: it is tried again under the same key, with the same bytes.
+ * An upload becomes visible as a whole. If the answer is lost, it is retried under the same key, with the same bytes.
  */
 import { createReadStream, createWriteStream } from "node:fs";
 import { stat } from "node:fs/promises";
@@ -19,11 +19,11 @@ import {
 import type { ObjectStore } from "./object-store.ts";
 
 const TRIES = 4;
-/** All tries together end long before the sweep may take an object for one that nobody writes any more. */
+/** All tries together end long before the sweep may treat an object as abandoned. */
 const TRY_MS = 10 * 60_000;
 const CONNECT_TIMEOUT_MS = 5_000;
 const SILENCE_MS = 30_000;
-/** More are not removed at once. */
+/** The maximum of one request. */
 const REMOVED_AT_ONCE = 1_000;
 
 export class S3Store implements ObjectStore {
@@ -38,11 +38,11 @@ export class S3Store implements ObjectStore {
     this.#prefix = place.prefix === "" ? "" : `${place.prefix}/`;
     const endpoint = process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL;
     this.#client = new S3Client({
-      // A stream cannot be sent twice: tries are counted here, and nothing is said of them on the console.
+      // A stream cannot be sent twice: retries are made here, without console output.
       maxAttempts: 1,
       logger: { debug() {}, info() {}, warn() {}, error() {} },
       requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_MS },
-      // What others that speak like S3 understand, too. The hash in the reference says more.
+      // Also supported by compatible stores. The hash in the reference is stronger.
       requestChecksumCalculation: "WHEN_REQUIRED",
       responseChecksumValidation: "WHEN_REQUIRED",
       ...(endpoint && { endpoint, forcePathStyle: true, region: process.env.AWS_REGION || "us-east-1" }),
@@ -118,7 +118,7 @@ export class S3Store implements ObjectStore {
     this.#client.destroy();
   }
 
-  /** Only for what may be repeated. What was refused for good is not tried again. */
+  /** Only for repeatable requests. Permanent errors are not retried. */
   async #patiently<T>(ask: (abortSignal: AbortSignal) => Promise<T>): Promise<T> {
     for (let round = 1; ; round++) {
       try {
@@ -131,7 +131,7 @@ export class S3Store implements ObjectStore {
   }
 }
 
-/** Refused, or not even asked for want of keys or a region. */
+/** Rejected, or not sent because keys or a region are missing. */
 function isFinal(error: unknown): boolean {
   const { $metadata, message, name } = error as Error & { $metadata?: { httpStatusCode?: number } };
   const status = $metadata?.httpStatusCode;

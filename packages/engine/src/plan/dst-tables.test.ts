@@ -1,13 +1,12 @@
 /**
- * Cron across all clock changes of fifteen years in eight zones, against a reference that shares nothing with it: PostgreSQL,
- * with its own code and its own time zone tables, says when the clocks of a zone change, and moment-timezone, with tables of
- * its own, must say the same; the test walks through these years
- * minute by minute with such a clock in hand and notes when it shows what the expression names. The engine asks Intl, and
- * leaps.
+ * Cron across all clock changes of fifteen years in eight zones, against an independent reference: PostgreSQL, with its
+ * own code and time zone tables, determines when the clocks of a zone change, and moment-timezone, with its own tables,
+ * must agree. The test walks through these years minute by minute and records when the clock shows a time that the
+ * expression names. The engine uses Intl, and jumps.
  *
- * The years have clocks that move by half an hour (Lord Howe), at midnight (São Paulo, until 2019), twice more around
- * Ramadan (Casablanca), by a calendar of their own (Tehran, until 2022), over a whole day (Apia, at the end of 2011), and
- * never (Kolkata). They are past: of those to come, governments decide, and two versions of the tables say two things.
+ * The years include clocks that move by half an hour (Lord Howe), at midnight (São Paulo, until 2019), twice more around
+ * Ramadan (Casablanca), by a different calendar (Tehran, until 2022), over a whole day (Apia, at the end of 2011), and
+ * never (Kolkata). They are in the past: governments decide about future years, and versions of the tables differ.
  */
 import moment from "moment-timezone";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -20,7 +19,7 @@ const DAY = 1_440 * MINUTE;
 const FROM = Date.UTC(2011, 0, 1);
 const TO = Date.UTC(2026, 0, 1);
 
-/** How often their clocks change at least in these years, so that the reference is known to look. */
+/** Minimum number of clock changes in these years, to prove that the reference finds them. */
 const ZONES = {
   "Europe/Berlin": 30,
   "America/New_York": 30,
@@ -37,7 +36,7 @@ type ZoneName = keyof typeof ZONES;
 const DAILY = ["30 2 * * *", "0 0 * * *", "15 1,2,3 * * *", "45 23 * * *", "0 12 * * *"];
 const HOURLY = ["0 * * * *"];
 
-/** What the clock adds to UTC, and from which instant on. */
+/** The offset of the clock from UTC, and its first instant. */
 interface Offset {
   readonly since: number;
   readonly ms: number;
@@ -51,7 +50,7 @@ beforeAll(async () => {
   for (const zone of Object.keys(ZONES) as ZoneName[]) offsets.set(zone, await offsetsOf(zone));
 }, 300_000);
 
-/** Every hour is looked at, and where its two ends differ, every minute of it. */
+/** Samples every hour, and every minute of an hour whose ends differ. */
 async function offsetsOf(zone: ZoneName): Promise<Offset[]> {
   const hours = await changes(zone, { from: FROM - 3 * DAY, to: TO + 3 * DAY, minutes: 60 });
   const found: Offset[] = [];
@@ -77,7 +76,7 @@ function changes(
   return db.rows<Offset>(adhoc(sql), [zone, from, to, minutes]);
 }
 
-/** The same, by a library that carries its tables with it. */
+/** The same, by a library with its own tables. */
 function offsetsByLibrary(zone: ZoneName): Offset[] {
   const { offsets: west = [], untils = [] } = moment.tz.zone(zone) ?? {};
   const found: Offset[] = [];
@@ -85,20 +84,20 @@ function offsetsByLibrary(zone: ZoneName): Offset[] {
     const until = untils[index] ?? Number.POSITIVE_INFINITY;
     const since = Math.max(untils[index - 1] ?? Number.NEGATIVE_INFINITY, FROM - 3 * DAY);
     const ms = 0 - minutes * MINUTE;
-    // Some lines change only the name of the time.
+    // Some entries change only the name of the time.
     if (until > FROM - 3 * DAY && since <= TO + 3 * DAY && found.at(-1)?.ms !== ms) found.push({ since, ms });
   }
   return found;
 }
 
-/** Minutes of the day that an expression of minute and hours names. */
+/** The minutes of the day that an expression of minute and hours names. */
 function minutesOfDay(expression: string): ReadonlySet<number> {
   const [minute = "", hours = ""] = expression.split(" ");
   const named = hours === "*" ? Array.from({ length: 24 }, (_, hour) => hour) : hours.split(",").map(Number);
   return new Set(named.map((hour) => hour * 60 + Number(minute)));
 }
 
-/** By zone: fires in (FROM, TO] of each expression, by walking through the years once. */
+/** By zone: fires in (FROM, TO] of each expression, from one walk through the years. */
 const walks = new Map<ZoneName, ReadonlyMap<string, number[]>>();
 
 function walked(zone: ZoneName, expression: string): number[] {
@@ -109,7 +108,7 @@ function walked(zone: ZoneName, expression: string): number[] {
 
 function walkThrough(zone: ZoneName): ReadonlyMap<string, number[]> {
   const all = [...DAILY, ...HOURLY].map((expression) => ({ expression, fires: [] as number[] }));
-  // Which expressions name a minute of the day, as bits: one look says that it is none of them.
+  // The expressions that name a minute of the day, as bits: a single test excludes most minutes.
   const daily = bitsOf(DAILY, 0);
   const hourly = bitsOf(HOURLY, DAILY.length);
   const list = offsets.get(zone) ?? [];
@@ -121,7 +120,7 @@ function walkThrough(zone: ZoneName): ReadonlyMap<string, number[]> {
     for (; at < change; at++) {
       const shown = at + ms / MINUTE;
       let fired = hourly[shown % 1_440] as number;
-      // Every minute the clock got past: one normally, many at a jump, none while it repeats itself.
+      // Every minute that the clock passed: one normally, many at a jump, none during a repeated hour.
       if (shown > furthest) {
         const begin = furthest === Number.NEGATIVE_INFINITY ? shown : furthest + 1;
         for (let minute = begin; minute <= shown; minute++) fired |= daily[minute % 1_440] as number;
@@ -144,7 +143,7 @@ function bitsOf(expressions: readonly string[], firstBit: number): Uint8Array {
 }
 
 describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least) => {
-  it("has clocks that change as often as they do", () => {
+  it("has the expected number of clock changes", () => {
     expect((offsets.get(zone)?.length ?? 0) - 1).toBeGreaterThanOrEqual(least);
     if (least === 0) expect(offsets.get(zone)).toHaveLength(1);
     expect(offsets.get(zone)).toEqual(offsetsByLibrary(zone));
@@ -160,7 +159,7 @@ describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least)
       periods.some(({ from, to }) => at > from && at <= to),
     );
     const wrong = expected.findIndex((at, i) => at !== fires[i]);
-    // One line says more than a hundred thousand.
+    // Shows the first difference only.
     expect(wrong === -1 ? null : { expected: iso(expected[wrong]), got: iso(fires[wrong]) }).toBeNull();
     expect(fires).toHaveLength(expected.length);
     expect(expected.length).toBeGreaterThan(HOURLY.includes(expression) ? 700 : 5_470);
@@ -175,7 +174,7 @@ describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least)
     for (;;) {
       const run: DueRun | null = nextRun(schedule, window, { last, now: TO });
       if (run === null || run.runAfter > TO) break;
-      // Periods touch: what one leaves out nobody would process, what two have would be processed twice.
+      // Periods are adjacent: a gap would be processed never, an overlap twice.
       if (last !== null && run.intervalStart !== last.intervalEnd) apart.push(iso(run.intervalStart));
       const hours = (run.intervalEnd - run.intervalStart) / (60 * MINUTE);
       lengths.set(hours, (lengths.get(hours) ?? 0) + 1);
@@ -190,7 +189,7 @@ describe.each(Object.entries(ZONES) as [ZoneName, number][])("%s", (zone, least)
   });
 });
 
-/** Between them every hour is like the one before: the first month, and two days before and after each change. */
+/** All hours between changes are alike: tests the first month, and two days before and after each change. */
 function aroundChanges(zone: ZoneName): { from: number; to: number }[] {
   const changes = (offsets.get(zone) ?? [])
     .map(({ since }) => since)

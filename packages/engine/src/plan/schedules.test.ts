@@ -46,7 +46,7 @@ const made = (dagId: string, count: number) =>
   rig.until(async () => (await runs(dagId)).length >= count, `${count} runs of ${dagId}`);
 const datesOf = async (dagId: string) => (await runs(dagId)).map((run) => run.logical_date.toISOString());
 
-it("explicit dates: each that is past has its run with catchup, the next is planned, then there is none", async () => {
+it("creates a run for each past date with catchup, plans the next date, and then none", async () => {
   const list = '["2026-03-01T08:00:00Z", "2026-01-04", "2099-01-01", "2026-02-01T09:00:00+01:00"]';
   await rig.publish({
     "all.ts": file("all", `schedule: dates(${list}), start: "2026-01-01", catchup: true`),
@@ -64,7 +64,7 @@ it("explicit dates: each that is past has its run with catchup, the next is plan
   expect(await datesOf("over")).toEqual(past.slice(-1));
 });
 
-it("several at once: one run for each moment, whoever names it, in zones of their own", async () => {
+it("creates one run per time that any of several schedules names, each in its own zone", async () => {
   const list =
     'cron("0 9 * * *", "Europe/Berlin"), cron("0 8 * * *", "UTC"), every("12h"), dates(["2026-01-02T08:00:00Z", "2026-01-02T13:00:00Z"])';
   await rig.publish({
@@ -80,7 +80,7 @@ it("several at once: one run for each moment, whoever names it, in zones of thei
   for (const run of await runs("several")) expect(run.interval_end).toEqual(run.logical_date);
 });
 
-it("styles: a run of style interval has the period that has ended, of style trigger its moment alone", async () => {
+it("gives a run of style interval the ended period, and a run of style trigger its time only", async () => {
   const since = new Date(Math.floor(Date.now() / HOUR) * HOUR - 2 * HOUR).toISOString();
   await rig.publish({
     "cron_i.ts": file(
@@ -107,7 +107,7 @@ it("styles: a run of style interval has the period that has ended, of style trig
   }
 });
 
-it("once is once, also after a new version; continuous goes on and on", async () => {
+it("runs once() once, also after a new version, and continuous() repeatedly", async () => {
   await rig.publish({
     "once.ts": file("once", "schedule: once()"),
     "loop.ts": file("loop", "schedule: continuous()"),
@@ -119,12 +119,12 @@ it("once is once, also after a new version; continuous goes on and on", async ()
   await made("loop", loop.length + 1);
   expect(await runs("once")).toHaveLength(1);
   expect(await next("once")).toBeNull();
-  // Never two at a time, each with a date of its own.
+  // Never two at a time, each with its own date.
   expect(loop.filter(({ state }) => state === "queued" || state === "running").length).toBeLessThanOrEqual(1);
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'loop'"));
 });
 
-it("continuous that fails waits longer and longer, and goes on when a run by hand has succeeded", async () => {
+it("delays continuous() more after each failure, and resumes after a manual run has succeeded", async () => {
   const flag = JSON.stringify(join(rig.root, "helped"));
   const task = `if (!existsSync(${flag})) throw new Error("no")`;
   const text = file("brake", "schedule: continuous()", task);
@@ -146,7 +146,7 @@ it("continuous that fails waits longer and longer, and goes on when a run by han
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'brake'"));
 });
 
-it("jitter: runs are due later by a time of their own, and stand for the same date", async () => {
+it("jitter delays runs and keeps their logical dates", async () => {
   const jitterMs = 20_000;
   const since = new Date(Math.floor(Date.now() / HOUR) * HOUR - 3 * HOUR).toISOString();
   const names = Array.from({ length: 5 }, (_, i) => `spread_${i}`);
@@ -165,7 +165,7 @@ it("jitter: runs are due later by a time of their own, and stand for the same da
   expect(delays.size).toBeGreaterThan(10);
 });
 
-it("pauses itself after so many failures in a row, and says why", async () => {
+it("pauses a DAG after a number of consecutive failures, and records why", async () => {
   await rig.publish({
     "bad.ts": file(
       "bad",
@@ -180,7 +180,7 @@ it("pauses itself after so many failures in a row, and says why", async () => {
   await rig.until(async () => (await dag())?.is_paused === true, "the pause");
   expect((await dag())?.pause_reason).toMatch(/^the last 2 scheduled runs have failed, up to scheduled__/);
   const failed = (await runs("bad")).filter(({ state }) => state === "failed");
-  // One that had begun before the pause may end after it.
+  // A run that began before the pause may end after it.
   expect(failed.length).toBeGreaterThanOrEqual(2);
   expect(failed.length).toBeLessThanOrEqual(3);
   const audit = await rig.db.rows(

@@ -1,4 +1,4 @@
-/** Timetables of the authors' own, asked by real schedulers in real child processes. */
+/** User-defined timetables, called by real schedulers in real child processes. */
 import { join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -64,7 +64,7 @@ describe("with a scheduler", () => {
     rig = await SchedulerRig.open();
     const range = `, start: new Date(${since}), end: new Date(${since + 7 * HOUR}), catchup: true, maxActiveRuns: 3`;
     const broken = `throw Object.assign(new Error("no calendar for " + now.getUTCFullYear()), { code: "NO_CALENDAR" });`;
-    // All at once: to load a file takes longer than what is tested.
+    // All at once: loading a file takes longer than the tests.
     await rig.publish({
       ...Object.fromEntries(many.map((name) => [`${name}.ts`, file(name, HOURLY, range)])),
       "all.ts": file("all", HOURLY, `, start: "${start}", catchup: true`),
@@ -87,7 +87,7 @@ describe("with a scheduler", () => {
   const isPlanned = (dagId: string) =>
     rig.until(async () => (await plan(rig, dagId)).next !== null, `a plan of ${dagId}`);
 
-  it("has one run for each date, with three schedulers at once, one of which is stopped amidst", async () => {
+  it("has one run per date with three schedulers at once, one of which is stopped meanwhile", async () => {
     await rig.until(async () => (await dates("many_0")).length >= 3, "the first runs");
     await others[0]?.stop(0);
     for (const name of many) {
@@ -98,7 +98,7 @@ describe("with a scheduler", () => {
     }
   });
 
-  it("makes the runs it asks for: with catchup all of them, without it the newest", async () => {
+  it("creates all its runs with catchup, and the newest without", async () => {
     await rig.until(async () => (await dates("all")).length >= 4, "four runs");
     await isPlanned("all");
     const made = await dates("all");
@@ -109,7 +109,7 @@ describe("with a scheduler", () => {
     expect((await dates("newest"))[0]).toBeGreaterThanOrEqual(thisHour() - HOUR);
   });
 
-  it("ends with the DAG's end, and is due later by the DAG's jitter", async () => {
+  it("ends with the DAG's end, and is delayed by the DAG's jitter", async () => {
     await isPlanned("late");
     const { next, run_after } = await plan(rig, "late");
     const jitter = (run_after?.getTime() ?? 0) - (next?.getTime() ?? 0);
@@ -119,7 +119,7 @@ describe("with a scheduler", () => {
     expect((await plan(rig, "over")).next?.toISOString()).toBe(later);
   });
 
-  it("shows what it throws as the schedule's error, and tries again, while others are planned", async () => {
+  it("stores its error as the schedule's error, and retries while others are planned", async () => {
     await rig.until(async () => ((await plan(rig, "broken")).failures ?? 0) >= 2, "two failures");
     const { error, ask_at, next } = await plan(rig, "broken");
     expect(error).toMatchObject({
@@ -131,7 +131,7 @@ describe("with a scheduler", () => {
     await isPlanned("beside");
   });
 
-  it("is asked again, and healed, when its code is new, and not when nothing is", async () => {
+  it("is called again after a change of its code, and not otherwise", async () => {
     await isPlanned("moved");
     await rig.publish({
       "moved.ts": file("moved", once(2)),
@@ -161,7 +161,7 @@ describe("the desk", () => {
     desk = new TimetableClient(parts);
     return async () => {
       await desk.stop();
-      // Those of one test are not to be asked in the next.
+      // The timetables of one test must not be called in the next.
       await rig.db.rows(adhoc("DELETE FROM dag_timetable"));
     };
   });
@@ -170,7 +170,7 @@ describe("the desk", () => {
     rig.until(async () => (await plan(rig, dagId)).error !== null, `an error of ${dagId}`);
   const GOOD = 'return last === null ? "2099-01-01" : null;';
 
-  it("is held up by nobody: those that hang, exit, print and send nonsense are told, the others have their plans", async () => {
+  it("reports timetables that hang, exit, print or send invalid data, and plans the others", async () => {
     const files = {
       "a_hangs.ts": file("a_hangs", "for (;;);"),
       "b_exits.ts": file("b_exits", 'console.error("I leave"); process.exit(3);'),
@@ -197,7 +197,7 @@ describe("the desk", () => {
     await rig.until(async () => (await plan(rig, "e_rejects")).next !== null, "the careless one's plan");
   });
 
-  it("asks in a process that has neither our credentials nor our environment", async () => {
+  it("runs in a process without the engine's credentials and environment", async () => {
     vi.stubEnv("DATABASE_URL", "postgres://secret");
     onTestFinished(() => void vi.unstubAllEnvs());
     const look = "throw new Error(process.pid + ' ' + JSON.stringify(process.env));";
@@ -211,7 +211,7 @@ describe("the desk", () => {
     expect(error?.message).not.toContain(`Error: ${process.pid} `);
   });
 
-  it("asks in the environment of tasks, and says which variable a timetable lacks", async () => {
+  it("runs in the environment of tasks, and names a variable that a timetable lacks", async () => {
     vi.stubEnv("SHOP_REGION", "eu");
     vi.stubEnv("SHOP_KEY", "not-passed");
     vi.stubEnv("TRADEWIND_TASK_ENV", "SHOP_REG*");
@@ -225,7 +225,7 @@ describe("the desk", () => {
     );
   });
 
-  it("gives back what it holds when it stops", async () => {
+  it("releases its claims when it stops", async () => {
     await rig.publish({ "h_hangs.ts": file("h_hangs", "for (;;);"), "i_good.ts": file("i_good", GOOD) });
     desk.look();
     await rig.until(
@@ -240,7 +240,7 @@ describe("the desk", () => {
 
   const takenUntil = async (dagId: string) => (await plan(rig, dagId)).ask_at?.getTime() ?? 0;
 
-  it("two at once: every DAG has one plan", async () => {
+  it("creates one plan per DAG with two clients at once", async () => {
     const names = Array.from({ length: 12 }, (_, i) => `own_${i}`);
     const text = names.map((name) => `export const ${name} = ${dagText(name)};`);
     await rig.publish({ "own.ts": `${ownClass(GOOD)}\n${text.join("\n")}` });
@@ -275,7 +275,7 @@ describe("the desk", () => {
         "SELECT 1 FROM dag_timetable WHERE dag_id LIKE 'hang%' AND ask_at > now() + interval '1 minute'";
       return (await rig.db.rows(adhoc(sql))).length;
     };
-    // So long that whoever waits for them waits in vain.
+    // So long that a test that waits for them times out.
     const LONG = 120_000;
 
     beforeEach(async () => {
@@ -287,7 +287,7 @@ describe("the desk", () => {
       );
     });
 
-    it("new ones are asked beside those that are tried again, which have two children and no more", async () => {
+    it("calls new timetables beside retried ones, which get at most two children", async () => {
       await rig.db.rows(adhoc("UPDATE dag_timetable SET failures = 1"));
       const slow = open(LONG);
       slow.look();
@@ -299,7 +299,7 @@ describe("the desk", () => {
       expect(await held()).toBe(2);
     });
 
-    it("those that have answered before are asked beside all new ones", async () => {
+    it("calls timetables that have answered before beside all new ones", async () => {
       const hourly = file("proven", HOURLY, `, start: new Date(${thisHour() - 3 * HOUR}), catchup: true`);
       await rig.publish({ "proven.ts": hourly });
       const first = open(2_000);

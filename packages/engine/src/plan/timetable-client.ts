@@ -1,14 +1,13 @@
 /**
- * Gets plans from timetables of the authors' own: takes questions from the database, has them answered in child processes,
- * stores the answers. Beside the scheduler's loop and never within it: what hangs there costs runs that are under way
- * nothing.
+ * Gets plans from user-defined timetables: claims requests from the database, runs them in child processes, and stores the
+ * answers. It runs beside the scheduler's loop, never within it: a timetable that hangs does not delay active runs.
  *
- * A few are asked at the same time, each in a child of its own. Those that have failed may not have all of these children,
- * nor may they together with those of which nothing is known yet: however many hang, there is one left for the others. A
- * question is taken only when there is a child for it, and asked at once.
+ * A few requests run at the same time, each in its own child. Timetables that have failed may not use all children, not
+ * even together with new ones: for any number of hanging timetables, one child is left for the others. A request is
+ * claimed only when a child is free, and runs at once.
  *
- * Whatever goes wrong with one of them is stored as its DAG's schedule error, and asked again later and later. A database
- * that is away is nobody's error: the next look finds the questions where they were.
+ * A failure is stored as the schedule error of its DAG, and retried with a growing delay. An unavailable database is no
+ * failure of the timetable: the next poll finds the requests again.
  */
 import { durationText } from "@tradewind/sdk/wording";
 import type { BundleCache } from "../code/bundle-cache.ts";
@@ -42,20 +41,20 @@ export interface TimetableClientOptions {
   readonly onPlanned: () => void;
   readonly answerMs?: number;
   readonly user?: ProcessUser | null | undefined;
-  /** Left out: all. */
+  /** Default: all. */
   readonly dags?: ServedDags | undefined;
 }
 
-/** Children at the same time: in all, for those that have not been tried, for those that have failed. */
+/** Maximum number of concurrent children: in all, for timetables that have not been tried, for timetables that have failed. */
 const CHILDREN: { readonly [worst in Standing]: number } = { [TRIED]: 4, [UNKNOWN]: 3, [FAILING]: 2 };
 const ANSWER_MS = 10_000;
-/** To get the code, and to store the answer. Who has not answered by then has died. */
+/** Time to load the code and to store the answer. A claim that is older belongs to a dead process. */
 const MARGIN_MS = 6_000;
 
 export class TimetableClient {
   readonly #options: TimetableClientOptions;
   readonly #answerMs: number;
-  /** The last used first: it has its bundles loaded. Those that are not needed have no child. */
+  /** The last used first: it has its bundles loaded. Unused entries have no child process. */
   readonly #idle: TimetableProcess[];
   readonly #processes: readonly TimetableProcess[];
   readonly #underWay = new Map<Question, Promise<void>>();
@@ -77,7 +76,7 @@ export class TimetableClient {
     });
   }
 
-  /** There may be questions, or a child for one. Never throws; one turn at a time. */
+  /** There may be requests, or a free child. Never throws; one turn at a time. */
   look(): void {
     if (this.#stopped) return;
     this.#isNews = true;
@@ -88,12 +87,12 @@ export class TimetableClient {
       })
       .finally(() => {
         this.#turn = null;
-        // Told while the turn was ending.
+        // A call that arrived while the turn was ending.
         if (this.#isNews) this.look();
       });
   }
 
-  /** What is under way is given back. */
+  /** Releases the requests in progress. */
   async stop(): Promise<void> {
     this.#stopped = true;
     if (this.#timer) clearTimeout(this.#timer);
@@ -102,7 +101,7 @@ export class TimetableClient {
     await Promise.all(this.#underWay.values());
   }
 
-  /** Gives every child a question, as long as there are any. An answer that comes meanwhile is a reason to look again. */
+  /** Assigns requests to free children while there are any. An answer that arrives meanwhile causes another poll. */
   async #handOut(): Promise<void> {
     const { dags, database } = this.#options;
     const holdMs = this.#answerMs + MARGIN_MS;
@@ -122,7 +121,7 @@ export class TimetableClient {
     this.#timer = setTimeout(() => this.look(), Math.min(Math.max(wait, 0) + 5, 2 ** 30));
   }
 
-  /** The worst for which there is a child; null: there is none at all, and the next answer looks again. */
+  /** The worst standing with a free child; null if there is none, and the next answer polls again. */
   #worst(): Standing | null {
     const busy = (from: Standing) =>
       this.#underWay.keys().reduce((sum, { standing }) => sum + (standing >= from ? 1 : 0), 0);
@@ -133,7 +132,7 @@ export class TimetableClient {
 
   #begin(question: Question): void {
     const child = this.#idle.shift();
-    if (child === undefined) throw new Error("more questions than children");
+    if (child === undefined) throw new Error("more requests than children");
     const answered = this.#answer(child, question)
       .catch((error: unknown) => this.#cannot(error))
       .finally(() => {
@@ -145,7 +144,7 @@ export class TimetableClient {
   }
 
   #cannot(error: unknown): void {
-    this.#options.logger.debug("cannot ask timetables now", { error: messageOf(error) });
+    this.#options.logger.debug("could not poll timetables", { error: messageOf(error) });
   }
 
   async #answer(child: TimetableProcess, question: Question): Promise<void> {
@@ -155,7 +154,7 @@ export class TimetableClient {
       const run = await this.#ask(child, question);
       if (await storeAnswer(database, question, run)) onPlanned();
     } catch (thrown) {
-      // Neither a database that is away nor our own end is the timetable's fault.
+      // Neither an unavailable database nor our own stop is the timetable's fault.
       if (isTransient(thrown)) throw thrown;
       if (this.#stopped) return releaseQuestions(database, [question]);
       const code = thrown instanceof EngineError ? thrown.code : "TIMETABLE_THREW";
@@ -163,7 +162,7 @@ export class TimetableClient {
       const retryMs = timetableRetryMs(failures + 1);
       await storeFailure(database, question, { error, retryMs });
       const again = durationText(retryMs);
-      logger.warn("a timetable cannot be asked", { dag: dagId, ...error, failures: failures + 1, again });
+      logger.warn("a timetable failed", { dag: dagId, ...error, failures: failures + 1, again });
     }
   }
 

@@ -1,4 +1,4 @@
-/** The dates of timetables, asked piece by piece in real child processes, of classes that behave and classes that do not. */
+/** The dates of timetables, listed in pieces in real child processes, of classes that behave and classes that do not. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -28,7 +28,7 @@ describe("a piece", () => {
     limit: fc.integer({ min: 1, max: 20 }),
   });
 
-  it("after the other gives what the whole list gives, each asked as it would have been then", async () => {
+  it("of pieces equals the whole list, with each call as at its time", async () => {
     await fc.assert(
       fc.asyncProperty(wish, async ({ steps, from, until, limit }) => {
         const dates = steps.map((_, n) => steps.slice(0, n + 1).reduce((sum, step) => sum + step, 0));
@@ -59,32 +59,39 @@ describe("a piece", () => {
 describe("in a child process", () => {
   let folder: string;
   let dates: TimetableDates;
+  let limited: TimetableDates;
   const bundles = new Map<string, string>();
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tradewind-dates-"));
     const cache = new BundleCache(folder, async (hash) => ({ code: bundles.get(hash) ?? "", prelude: null }));
-    dates = new TimetableDates({ bundles: cache, answerMs: 2_000, listMs: 500 });
+    dates = new TimetableDates({ bundles: cache, answerMs: 2_000, listMs: 120_000 });
+    limited = new TimetableDates({ bundles: cache, listMs: 500 });
   });
   afterAll(async () => {
     await dates.stop();
+    await limited.stop();
     await rm(folder, { recursive: true, force: true });
   });
 
   /** The dates of a DAG "x" whose program answers with this code. */
-  async function listed(code: string, wish: Partial<Parameters<TimetableDates["list"]>[0]> = {}) {
+  async function listed(
+    code: string,
+    wish: Partial<Parameters<TimetableDates["list"]>[0]> = {},
+    client = dates,
+  ) {
     const program = `{ protocol: 1, describe: () => ({ dagId: "x" }), async due(call) { ${AT} ${code} } }`;
     const text = `export default { [Symbol.for("tradewind.program")]: ${program} };\n`;
     const hash = artefactHash(text);
     bundles.set(hash, text);
     const range = { from: FROM, to: FROM + 3 * DAY, until: FROM + 9 * DAY, start: null, last: null };
-    return dates.list({ dagId: "x", bundleHash: hash, ...range, ...wish });
+    return client.list({ dagId: "x", bundleHash: hash, ...range, ...wish });
   }
   const AT = `const at = (t) => ({ ok: true, due: call.end !== null && t > call.end ? null : { logicalDate: t, intervalStart: t, intervalEnd: t, runAfter: t } });
     const last = call.last?.logicalDate ?? call.start ?? call.now;`;
   const HOURLY = `return at((Math.floor(last / ${HOUR}) + 1) * ${HOUR});`;
 
-  it("both ends are included, whatever a class thinks of its start; what is not due yet is not", async () => {
+  it("includes both ends for any start of the class, and no run that is not due yet", async () => {
     const found = await listed(HOURLY);
     expect(found).toHaveLength(73);
     expect([found[0]?.logicalDate, found.at(-1)?.logicalDate]).toEqual([FROM, FROM + 3 * DAY]);
@@ -94,7 +101,7 @@ describe("in a child process", () => {
     expect(await listed(HOURLY, { to: FROM + 100 * DAY, until: FROM + 200 * DAY })).toHaveLength(2_401);
   });
 
-  it("goes on from the run that the schedule made last, or from the DAG's start", async () => {
+  it("continues from the last run of the schedule, or from the DAG's start", async () => {
     const every36 = `return at(last + ${36 * HOUR});`;
     const since = FROM - 7 * HOUR;
     const run = { logicalDate: since, intervalStart: since, intervalEnd: since };
@@ -103,16 +110,18 @@ describe("in a child process", () => {
     expect(hours(await listed(every36, { start: since }))).toEqual([29, 65]);
   });
 
-  it("who throws, ends, hangs, has no end or lies gets an error with a code", async () => {
+  it("fails with a code if the class throws, exits, hangs, never ends or returns dates out of order", async () => {
     const expected = {
       "throw Object.assign(new Error('no'), { code: 'NO_CALENDAR' });": "NO_CALENDAR",
       "process.exit(4);": "TIMETABLE_CRASHED",
       "for (;;);": "TIMETABLE_TIMEOUT",
-      "return at(last + 1);": "TIMETABLE_SLOW",
       [`return at(Math.max(last + 1, ${FROM}) - (last > ${FROM} + 20 ? 50 : 0));`]: "TIMETABLE_NONSENSE",
     };
     for (const [code, error] of Object.entries(expected))
       await expect(listed(code), code).rejects.toMatchObject({ code: error });
+    await expect(listed("return at(last + 1);", {}, limited)).rejects.toMatchObject({
+      code: "TIMETABLE_SLOW",
+    });
     const endless = await listed(`return at(Math.max(last + 1, ${FROM}));`);
     expect(endless).toHaveLength(MAX_LISTED_DATES + 1);
   });

@@ -1,9 +1,9 @@
 /**
- * The dates of a timetable of an author's own in a range, for a backfill. The class is asked in a child process, piece by
- * piece: none of them holds up another list for longer than it may take, and what is believed of an answer is checked.
+ * The dates of a user-defined timetable in a range, for a backfill. The class runs in a child process, in pieces: no list
+ * delays another for longer than its time limit, and every answer is validated.
  *
- * Nothing is stored: whoever dies while asking has asked in vain, and the next one gets the same answers, for the class is
- * a pure function. What comes of the dates is written down by the caller, all at once.
+ * Nothing is stored: after a crash the next call gets the same answers, because the class is a pure function. The caller
+ * stores the result, all at once.
  */
 import type { DueFacts } from "@tradewind/sdk/program";
 import type { BundleCache } from "../code/bundle-cache.ts";
@@ -12,15 +12,15 @@ import type { ProcessUser } from "../service/process-user.ts";
 import { TimetableProcess } from "./timetable-process.ts";
 import type { DuePiece } from "./timetable-protocol.ts";
 
-/** More dates than this are refused: they are kept as a list with the backfill. */
+/** More dates than this are rejected: they are stored as a list with the backfill. */
 export const MAX_LISTED_DATES = 10_000;
 
 const PIECE = 500;
 const PIECE_MS = 1_000;
 const LIST_MS = 20_000;
 /**
- * Without a run before it and without a start of the DAG, it is asked from so long before the range: an author may well
- * begin with the day, the week or the month after the one that is given.
+ * Without an earlier run and without a start of the DAG, the list starts this long before the range: a class may begin
+ * with the day, the week or the month after the given one.
  */
 const LEAD_MS = 31 * 86_400_000;
 
@@ -30,17 +30,17 @@ export interface DatesWish {
   /** Logical dates, both included. */
   readonly from: number;
   readonly to: number;
-  /** Those that are due later are nobody's business yet. */
+  /** Runs that are due later are excluded. */
   readonly until: number;
   /** The DAG's start. */
   readonly start: number | null;
-  /** The last run before `from` that the schedule has made. */
+  /** The last run before `from` that the schedule has created. */
   readonly last: Omit<DueFacts, "runAfter"> | null;
 }
 
 export interface TimetableDatesOptions {
   readonly bundles: BundleCache;
-  /** How long one answer may take, and all of them together. */
+  /** Time limit of one answer, and of all of them together. */
   readonly answerMs?: number;
   readonly listMs?: number;
   readonly user?: ProcessUser | null | undefined;
@@ -58,9 +58,9 @@ export class TimetableDates {
   }
 
   /**
-   * The earliest first; one more than MAX_LISTED_DATES when there are more than that.
+   * The earliest first; one more than MAX_LISTED_DATES if there are more than that.
    *
-   * @throws EngineError with the code of what user code threw, of what became of its process, or TIMETABLE_SLOW.
+   * @throws EngineError with the code of the user's error, of the failure of its process, or TIMETABLE_SLOW.
    */
   async list(wish: DatesWish): Promise<DueFacts[]> {
     const { dagId, from, until } = wish;
@@ -81,27 +81,27 @@ export class TimetableDates {
     }
   }
 
-  /** What is asked gets no answer any more. */
+  /** Pending calls are rejected. */
   stop(): Promise<void> {
     return this.#process.stop();
   }
 }
 
-/** The DAG's own end does not count: somebody asked for these dates. */
+/** The DAG's own end does not count: a user requested these dates. */
 function firstCall({ from, to, start, last }: DatesWish) {
   const begin = start !== null && start <= from ? start : last === null ? from - LEAD_MS : null;
   const now = last?.intervalEnd ?? begin ?? from;
   return { last, now, start: begin, end: to, catchup: true, slackMs: 0 };
 }
 
-/** It comes from a process that user code shares. */
+/** Validated because user code shares the process that sends it. */
 function requireOrder({ runs, last }: DuePiece, after: number, { from, to, until }: DatesWish): void {
   let before = Math.max(after, from - 1);
   for (const { logicalDate, runAfter } of runs) {
     if (logicalDate <= before || logicalDate > to || runAfter > until) throw outOfOrder();
     before = logicalDate;
   }
-  // The next question begins there: it has to be further on, or there would be no end of asking.
+  // The next piece starts there: it must make progress, or the listing would never end.
   const reached = last?.logicalDate ?? Number.POSITIVE_INFINITY;
   if (reached <= after || (runs.length > 0 && reached < before)) throw outOfOrder();
 }
@@ -116,6 +116,6 @@ function outOfOrder(): EngineError {
 function slow(reached: number, listMs: number): EngineError {
   return new EngineError(
     "TIMETABLE_SLOW",
-    `The timetable was asked for ${listMs / 1000} s and got no further than ${new Date(reached).toISOString()}: split the range, or make next() faster; a DAG whose start lies long before the range is asked from there`,
+    `Listing the dates of the timetable took more than ${listMs / 1000} s and reached only ${new Date(reached).toISOString()}: split the range, or make next() faster. Listing begins at the start of the DAG if that is before the range`,
   );
 }

@@ -1,4 +1,4 @@
-/** The process that asks timetables, against bundles that do their worst. */
+/** The process that runs timetables, against hostile bundles. */
 import { spawn } from "node:child_process";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -41,7 +41,7 @@ function asker(options: ConstructorParameters<typeof TimetableProcess>[0] = {}):
 
 const ask = (asked: TimetableProcess, path: string, dagId = "x") => asked.ask({ bundle: path, dagId, call });
 
-it("answers one after the other, in one process that it keeps", async () => {
+it("answers one request after the other in one process", async () => {
   const asked = asker();
   const pid = await bundle(
     "return { ok: true, due: { ...call, logicalDate: process.pid, intervalStart: 1, intervalEnd: 1, runAfter: 1 } };",
@@ -51,7 +51,7 @@ it("answers one after the other, in one process that it keeps", async () => {
   expect(await ask(asked, await bundle("return { ok: true, due: null };"))).toBeNull();
 });
 
-it("ends a process that nobody asks, and starts another when somebody does", async () => {
+it("ends an idle process, and starts another on demand", async () => {
   const asked = asker({ idleMs: 1 });
   const pid = await bundle(
     "return { ok: true, due: { logicalDate: process.pid, intervalStart: 1, intervalEnd: 1, runAfter: 1 } };",
@@ -99,12 +99,12 @@ it.each([
   ],
   ["an endless loop", "for (;;);", "TIMETABLE_TIMEOUT", /did not answer within 4 s/],
   [
-    "a promise that nobody settles",
+    "a promise that never settles",
     "await new Promise(() => {});",
     "TIMETABLE_TIMEOUT",
     /did not answer within 4 s/,
   ],
-])("%s is told, and the next one is answered", async (_, code, expected, message) => {
+])("reports %s, and answers the next request", async (_, code, expected, message) => {
   const asked = asker({ answerMs: 4_000, heapMb: 64 });
   const bundles = [await bundle(code), await bundle(GOOD)];
   const [bad, good] = await Promise.allSettled(bundles.map((each) => ask(asked, each)));
@@ -113,7 +113,7 @@ it.each([
   expect(good).toEqual({ status: "fulfilled", value: due });
 });
 
-it("a bundle that cannot be imported, has no such DAG, or no timetable, is told", async () => {
+it("reports a bundle that cannot be imported, has no such DAG, or no timetable", async () => {
   const asked = asker();
   await expect(ask(asked, await bundle(GOOD, 'throw new Error("at import");'))).rejects.toThrow("at import");
   await expect(ask(asked, await bundle(GOOD), "y")).rejects.toMatchObject({ code: "BUNDLE_WITHOUT_DAG" });
@@ -122,7 +122,7 @@ it("a bundle that cannot be imported, has no such DAG, or no timetable, is told"
   });
 });
 
-it("who stops it waits for nothing, and what is asked gets an error", async () => {
+it("stops at once, and rejects the pending request", async () => {
   const asked = asker();
   const hanging = ask(asked, await bundle("for (;;);"));
   const told = expect(hanging).rejects.toMatchObject({ code: "TIMETABLE_CRASHED" });
@@ -148,7 +148,7 @@ it("dies with its scheduler, even in an endless loop", async () => {
   await gone(pid);
 });
 
-it("an answer is taken apart before it is believed", () => {
+it("validates an answer before use", () => {
   expect(readAnswer({ n: 1, outcome: { ok: true, due } })).toEqual({ n: 1, outcome: { ok: true, due } });
   for (const raw of [
     null,

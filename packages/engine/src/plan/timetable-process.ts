@@ -1,9 +1,9 @@
 /**
- * Asks timetables of the authors' own, in a child process without credentials that leads a process group of its own.
+ * Runs user-defined timetables in a child process without credentials that leads a process group of its own.
  *
- * One question at a time, so that whoever hangs or dies is known. A child that does not answer in time, says what makes no
- * sense or ends is killed with all it started, and the next question gets a new one: no timetable holds up another for
- * longer than its own time. While nothing is asked the child is kept for a while: it has its bundles loaded.
+ * One request at a time, so that the cause of a hang or crash is known. A child that does not answer in time, sends
+ * invalid data or ends is killed with all its processes, and the next request gets a new child: no timetable delays
+ * another for longer than its own time limit. An idle child is kept for a while, because it has its bundles loaded.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -25,22 +25,22 @@ import {
 } from "./timetable-protocol.ts";
 
 export interface TimetableProcessOptions {
-  /** How long an answer may take, the import of the bundle included. */
+  /** Time limit of an answer, including the import of the bundle. */
   readonly answerMs?: number;
   readonly idleMs?: number;
   readonly heapMb?: number;
-  /** The account it runs as; left out, that of this process. */
+  /** The account it runs as. Default: the account of this process. */
   readonly user?: ProcessUser | null | undefined;
 }
 
 const ANSWER_MS = 10_000;
 const IDLE_MS = 60_000;
 const HEAP_MB = 256;
-/** A bundle that is loaded is never given back. */
+/** A loaded bundle is never unloaded. */
 const ASKS_PER_CHILD = 5_000;
 const MAX_LAST_WORDS = 1_000;
 
-/** What was asked for: a run, or a piece of a list. */
+/** The answer: a run, or a piece of a list. */
 type Answer = { readonly due: DueFacts | null } | { readonly piece: DuePiece };
 
 interface Waiting {
@@ -60,17 +60,17 @@ export class TimetableProcess {
     this.#options = options;
   }
 
-  /** @throws EngineError with the code of what user code threw, or of what became of its process. */
+  /** @throws EngineError with the code of the user's error, or of the failure of its process. */
   async ask(question: Omit<TimetableAsk, "n" | "piece">): Promise<DueFacts | null> {
     const answer = await this.#next(question);
-    if (!("due" in answer)) throw nonsense("it answered what was not asked");
+    if (!("due" in answer)) throw nonsense("its answer does not match the request");
     return answer.due;
   }
 
   /** A piece of its runs. @throws as `ask` does. */
   async list(question: Omit<TimetableAsk, "n"> & { readonly piece: PieceWish }): Promise<DuePiece> {
     const answer = await this.#next(question);
-    if (!("piece" in answer)) throw nonsense("it answered what was not asked");
+    if (!("piece" in answer)) throw nonsense("its answer does not match the request");
     return answer.piece;
   }
 
@@ -80,12 +80,12 @@ export class TimetableProcess {
     return answer;
   }
 
-  /** The next question goes to a new child: a package that this one has loaded has changed. */
+  /** The next request goes to a new child: a package that this one has loaded has changed. */
   replaceChild(): void {
     this.#asked = ASKS_PER_CHILD;
   }
 
-  /** What is asked gets no answer any more. */
+  /** Pending requests are rejected. */
   async stop(): Promise<void> {
     this.#stopped = true;
     this.#drop("the scheduler stops");
@@ -94,14 +94,14 @@ export class TimetableProcess {
 
   async #ask(question: Omit<TimetableAsk, "n">): Promise<Answer> {
     if (this.#idle) clearTimeout(this.#idle);
-    if (this.#asked >= ASKS_PER_CHILD) this.#drop("it has done its part");
+    if (this.#asked >= ASKS_PER_CHILD) this.#drop("it has reached its number of requests");
     const child = await this.#ready();
     const { answerMs = ANSWER_MS, idleMs = IDLE_MS } = this.#options;
     try {
       return await child.ask({ ...question, n: ++this.#asked }, answerMs);
     } finally {
       if (child.isGone && this.#child === child) this.#child = null;
-      this.#idle = setTimeout(() => this.#drop("nothing is asked"), idleMs);
+      this.#idle = setTimeout(() => this.#drop("it is idle"), idleMs);
       this.#idle.unref();
     }
   }
@@ -145,7 +145,7 @@ class TimetableChild {
     });
     for (const stream of [this.#process.stdout, this.#process.stderr] as Readable[]) {
       stream.setEncoding("utf8");
-      // Always read: a class that prints without end must be stopped by its time, not by a full pipe.
+      // Always read: a class that prints endlessly must be stopped by its time limit, not by a full pipe.
       stream.on("data", (text: string) => {
         this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
       });
@@ -171,7 +171,7 @@ class TimetableChild {
           else resolve(answer);
         },
       };
-      if (this.isGone) this.#settle(gone("it ended before it was asked"));
+      if (this.isGone) this.#settle(gone("it ended before the request"));
       else this.#channel.send(question);
     });
   }
@@ -184,7 +184,7 @@ class TimetableChild {
   #hear(raw: unknown): void {
     const answer = readAnswer(raw);
     if (answer === null || answer.n !== this.#waiting?.n) {
-      this.#fail("TIMETABLE_NONSENSE", "its process sent something that is no answer");
+      this.#fail("TIMETABLE_NONSENSE", "its process sent an invalid answer");
       return;
     }
     const { outcome } = answer;
@@ -227,12 +227,12 @@ function nonsense(what: string): EngineError {
   return noAnswer("TIMETABLE_NONSENSE", what);
 }
 
-/** With the code that the author's error has, if any. */
+/** With the code of the author's error, if any. */
 function threw({ name, message, code }: ErrorFacts): EngineError {
   const told = withMissingVariables(message, "for the scheduler");
   return code === null ? new EngineError("TIMETABLE_THREW", `${name}: ${told}`) : new EngineError(code, told);
 }
 
 function gone(how: string): EngineError {
-  return new EngineError("TIMETABLE_CRASHED", `The process that asks timetables ended: ${how}.`);
+  return new EngineError("TIMETABLE_CRASHED", `The timetable process ended: ${how}.`);
 }

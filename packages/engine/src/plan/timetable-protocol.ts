@@ -1,10 +1,10 @@
-/** What a scheduler and the process that asks timetables say to each other: one question at a time, one answer each. */
+/** The messages between a scheduler and its timetable process: one request at a time, one answer each. */
 import type { DueCall, DueFacts, DueOutcome, ErrorFacts } from "@tradewind/sdk/program";
 
-/** Of the child: the channel to its supervisor. */
+/** The child's file descriptor of the channel to its supervisor. */
 export const TIMETABLE_FD = 3;
 
-/** Longer than any honest answer: an error's texts are cut to size before they are sent, and lists come in pieces. */
+/** Longer than any valid answer: error texts are truncated before they are sent, and lists come in pieces. */
 export const MAX_ANSWER_LENGTH = 64 * 1024;
 export const MAX_MESSAGE_LENGTH = 4_000;
 
@@ -14,24 +14,24 @@ export interface TimetableAsk {
   readonly bundle: string;
   readonly dagId: string;
   readonly call: DueCall;
-  /** Many runs are wanted, not one. */
+  /** Requests many runs instead of one. */
   readonly piece?: PieceWish;
 }
 
 /** The next runs after `call.last`, as `next` would have answered at the time; a piece of them. */
 export interface PieceWish {
-  /** Runs with a logical date before this are passed over. */
+  /** Runs with an earlier logical date are skipped. */
   readonly from: number;
-  /** Neither one that is due later than this, nor any that follows it. */
+  /** Excludes runs that are due later than this, and all that follow. */
   readonly until: number;
   readonly limit: number;
-  /** After so long, what there is. */
+  /** After this time, returns the runs found so far. */
   readonly forMs: number;
 }
 
 export interface DuePiece {
   readonly runs: readonly DueFacts[];
-  /** The run that was answered last, whether it is among these or was passed over. null: there are no more. */
+  /** The last run of the list, included or skipped. Null: there are no more. */
   readonly last: DueFacts | null;
 }
 
@@ -44,7 +44,7 @@ export interface TimetableAnswer {
   readonly outcome: DueOutcome | PieceOutcome;
 }
 
-/** User code shares the process with the one who sends: nothing in it is taken on trust, and nothing else is taken. */
+/** Validates an answer: user code shares the process of its sender. */
 export function readAnswer(raw: unknown): TimetableAnswer | null {
   const { n, outcome } = members<TimetableAnswer>(raw);
   if (typeof n !== "number") return null;
@@ -61,7 +61,7 @@ export function readAnswer(raw: unknown): TimetableAnswer | null {
   return facts === null ? null : { n, outcome: { ok: false, error: facts } };
 }
 
-/** Of the years that PostgreSQL and an ISO text both write with four digits. */
+/** The range of years that PostgreSQL and ISO texts both write with four digits. */
 const EARLIEST = Date.parse("0001-01-01T00:00:00Z");
 const LATEST = Date.parse("9999-12-31T23:59:59Z");
 

@@ -8,14 +8,13 @@ import { startAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
 import { VERSION } from "../version.ts";
 import { createBundleCache } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
-/** The REST API with what it asks; `close` once it has stopped. */
+/** The REST API and its dependencies; call `close` after it has stopped. */
 export async function createApi(
   parts: ServiceParts,
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
@@ -31,7 +30,6 @@ export async function createApi(
     config: { host: config.host, port: config.port, publicUrl: config.publicUrl, version: VERSION },
     secretBox,
     logsDir: home.logs,
-    runEdits,
     signals,
     timetables,
     wakeUps,
@@ -48,7 +46,7 @@ export async function createApi(
   };
 }
 
-/** `tradewind api`: the REST API on a shared database. Its admin token is that of its home folder. */
+/** `tradewind api`: the REST API on a shared database. Its admin token is in its home folder. */
 export async function startApi(
   config: Config,
   signal?: AbortSignal,
@@ -69,7 +67,7 @@ export async function startApi(
   };
 }
 
-/** What a change made through the API means to schedulers. */
+/** Wakes the schedulers after a change made through the API. */
 export function passOn(change: Change, wakeUps: WakeUps): void {
   switch (change.kind) {
     case "run_created":

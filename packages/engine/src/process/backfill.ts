@@ -7,8 +7,8 @@ import { runDriverOptions } from "./run-driver.ts";
 import { type DrainingProcess, openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 /**
- * A backfill job with an executor and connections of its own, when there is a backfill to do. It is to the scheduler
- * beside it as one of another process: what it tells comes by the database, except what is told only here.
+ * A backfill job with its own executor and connections, created while there is a backfill to run. It talks to the
+ * scheduler beside it through the database, like a job of another process, except for wake-ups that stay in the process.
  */
 export function createBackfillHost(
   parts: ServiceParts,
@@ -49,7 +49,7 @@ export function createBackfillHost(
   });
 }
 
-/** `tradewind backfill serve`: nothing but backfills, beside any number of schedulers on a shared database. */
+/** `tradewind backfill serve`: runs only backfills, beside any number of schedulers on a shared database. */
 export async function startBackfillRunner(config: Config, signal?: AbortSignal): Promise<DrainingProcess> {
   const { parts, close } = await openServiceParts(config, "backfill", {
     signal,

@@ -1,4 +1,4 @@
-/** Retention as a whole: what the database holds, then the large outputs and log files of runs that it no longer has. */
+/** Complete retention: rows of the database, then large outputs and log files of runs that no longer exist. */
 import { cleanLogs } from "../log/log-retention.ts";
 import { cleanOutputs, cleanScratch, UNUSED_FOR_MS } from "../output/output-retention.ts";
 import type { Config } from "../service/config.ts";
@@ -10,7 +10,7 @@ import { CLEAN_KINDS, type CleanCounts, cleanHistory } from "../store/run/histor
 import { existingRuns } from "../store/run/run-retention.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 
-/** What can be cleaned, in the order in which it is. */
+/** What can be cleaned, in this order. */
 export const CLEANABLE = [...CLEAN_KINDS, "outputs", "logs"] as const;
 
 type Cleanable = (typeof CLEANABLE)[number];
@@ -18,7 +18,7 @@ type Cleanable = (typeof CLEANABLE)[number];
 type Options = Omit<Parameters<typeof cleanHistory>[1], "only" | "onProgress"> & {
   readonly only?: readonly Cleanable[] | undefined;
   readonly onProgress?: (deleted: Readonly<Record<string, number>>) => void;
-  /** Objects that nothing refers to are kept for so long; an hour unless told. */
+  /** Unreferenced objects are kept this long. Default: one hour. */
   readonly unusedForMs?: number;
 };
 
@@ -27,7 +27,7 @@ interface Place {
   readonly database: Database;
 }
 
-/** `outputs`: objects that hold large ones, and that nothing refers to. `logs`: folders of runs, on this machine. */
+/** `outputs`: unreferenced objects of large outputs. `logs`: folders of runs, on this machine. */
 export async function clean(
   place: Place,
   { only, ...options }: Options,
@@ -35,7 +35,7 @@ export async function clean(
   const kinds = CLEAN_KINDS.filter((kind) => only?.includes(kind) ?? true);
   const counts = await cleanHistory(place.database, { ...options, only: kinds });
   const isWanted = (kind: Cleanable) => only?.includes(kind) ?? true;
-  // Who only counts takes the runs for gone that would be by now.
+  // A dry run treats the runs that it would delete as deleted.
   const runsOlderThanMs = options.dryRun && isWanted("runs") ? options.olderThanMs : null;
   const outputs = isWanted("outputs")
     ? await removeOutputs(place, {
@@ -87,7 +87,7 @@ async function removeOutputs(
     if (gone > 0 || unreachable === null) return gone;
     throw new EngineError(
       "OUTPUTS_NOT_REMOVED",
-      `Objects of large outputs could not be removed from their store: ${messageOf(unreachable)}. Their rows stay: the same command goes on with them.`,
+      `Objects of large outputs could not be removed from their store: ${messageOf(unreachable)}. Their rows were kept. Run the command again to retry.`,
       { cause: unreachable },
     );
   } finally {

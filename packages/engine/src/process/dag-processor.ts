@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { DagProcessor } from "../bundle/dag-processor.ts";
+import { DagProcessor, type DagProcessorOptions } from "../bundle/dag-processor.ts";
 import { planNext } from "../model/calendar/planner.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
@@ -8,10 +8,26 @@ import { startAll } from "../service/service.ts";
 import { requireSchema } from "../store/database/migrate.ts";
 import { reachDatabase } from "../store/database/reach-database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
-import { stopServices } from "./service-parts.ts";
+import { type ServiceParts, stopServices } from "./service-parts.ts";
 import { prepareUserCode } from "./user-code.ts";
 
-/** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused there. */
+/** A DAG processor on the configured DAG folder. */
+export function createDagProcessor(
+  { config, database, home, logger, user }: Omit<ServiceParts, "secretBox" | "wakeUps">,
+  how: Pick<DagProcessorOptions, "isPausedAtCreation" | "onChange">,
+): DagProcessor {
+  return new DagProcessor({
+    database,
+    folder: config.dags,
+    logger: logger.child({ component: "dag-processor" }),
+    plan: planNext,
+    ledgerPath: join(home.path, "dag-files.json"),
+    user,
+    ...how,
+  });
+}
+
+/** `tradewind dag-processor`: bundles a DAG folder into a shared database. New DAGs start paused. */
 export async function startDagProcessor(
   config: Config,
   signal?: AbortSignal,
@@ -26,15 +42,10 @@ export async function startDagProcessor(
     { logger, signal },
   );
   await requireSchema(database);
-  const processor = new DagProcessor({
-    database,
-    folder: config.dags,
-    logger: logger.child({ component: "dag-processor" }),
-    plan: planNext,
-    isPausedAtCreation: true,
-    ledgerPath: join(home.path, "dag-files.json"),
-    user,
-  });
+  const processor = createDagProcessor(
+    { config, database, home, logger, user },
+    { isPausedAtCreation: true },
+  );
   const heartbeat = new JobHeartbeat("dag_processor", database, logger);
   await startAll([processor, heartbeat], logger);
   return {

@@ -1,4 +1,4 @@
-/** Validates what a program passes to a `DagRunJob`: TypeScript does not check programs in JavaScript, or values from JSON. */
+/** Validates the input of a `DagRunJob`: TypeScript does not check programs in JavaScript, or values from JSON. */
 import { inspect, types } from "node:util";
 import { nearest } from "@tradewind/sdk/wording";
 import { EngineError } from "../service/errors.ts";
@@ -17,7 +17,7 @@ const OPTIONS = {
 const RUN_KEYS = ["dagId", "runId", "logicalDate", "dataInterval", "conf"];
 const MAX_SHOWN = 80;
 
-/** Ranges and words are checked by `resolveConfig`, as for the settings of services. */
+/** `resolveConfig` checks ranges and words, as for the settings of services. */
 export function checkOptions(options: unknown): void {
   const refuse = (message: string) => new EngineError("CONFIG_INVALID", `DagRunJob.open: ${message}`);
   if (!isObject(options)) throw refuse(`the options are ${show(options)}: they must be an object.`);
@@ -26,7 +26,7 @@ export function checkOptions(options: unknown): void {
   for (const [name, type] of Object.entries(OPTIONS)) {
     const value = options[name];
     if (value === undefined || typeof value === type) continue;
-    // A database URL has a password.
+    // A database URL contains a password.
     const shown = name === "databaseUrl" ? "has a wrong type" : `is ${show(value)}`;
     throw refuse(`${name} ${shown}: it must be a ${type}. Leave it out for the default.`);
   }
@@ -87,7 +87,7 @@ function checkDate(value: unknown, where: string): void {
   throw invalid(where, value, "a valid Date", `Write new Date(${example}).`);
 }
 
-/** A conf is stored when its run starts: too late to reject the call. */
+/** A conf is stored when its run starts, which is too late to reject the call. */
 function checkConf(conf: unknown, where: string): void {
   if (!isObject(conf)) throw invalid(where, conf, "an object", "Give the params by name.");
   try {

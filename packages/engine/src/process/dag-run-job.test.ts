@@ -1,11 +1,12 @@
 /** A program that drives runs of its own choice, beside schedulers, on a real database with real task processes. */
+
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 import { DagRunJob, type DagRunJobOptions, type EndedRun } from "./dag-run-job.ts";
 
 let rig: SchedulerRig;
@@ -71,7 +72,7 @@ const running = (count: number) =>
   rig.until(async () => (await rows("running")).length === count, `${count} running runs`);
 const task = (id: number) => async () => (await rig.states(id)).t === "running";
 
-it("creates and drives what is submitted, without a scheduler, and reports each end once", async () => {
+it("creates and drives submitted runs without a scheduler, and reports each end once", async () => {
   const job = await open();
   await job.submit([...dates("quick", 2), { dagId: "quick", conf: { region: "eu" } }]);
   expect(job.progress()).toMatchObject({ total: 3, finished: 0, percent: 0 });
@@ -91,7 +92,7 @@ it("creates and drives what is submitted, without a scheduler, and reports each 
   expect(await rig.poolsAreExact()).toBe(true);
 });
 
-it("creates runs as there is room for them: within maxActive, and within maxActiveRuns of the DAG", async () => {
+it("creates runs within maxActive, and within maxActiveRuns of the DAG", async () => {
   const job = await open({ maxActive: 3 });
   await job.submit(dates("held", 5));
   await running(3);
@@ -104,7 +105,7 @@ it("creates runs as there is room for them: within maxActive, and within maxActi
   expect(await rows("success")).toHaveLength(3);
 });
 
-it("lets a run of another DAG pass when the limit of a DAG is reached", async () => {
+it("starts a run of another DAG when the limit of a DAG is reached", async () => {
   const job = await open();
   await job.submit([...dates("narrow", 4), ...dates("quick", 1)]);
   await rig.until(async () => (await rows("success")).length === 1, "the quick one");
@@ -130,7 +131,7 @@ it("keeps schedulers from queued runs that it has not started, until it withdraw
   expect((await rows("running")).map(({ kind }) => kind)).toEqual(["driver", "scheduler", "scheduler"]);
 });
 
-it("reports runs that others drive or have ended, and takes a date that has a run for that run", async () => {
+it("reports runs that other jobs drive or have ended, and uses the existing run of a date", async () => {
   await rig.scheduler({ shared: false });
   const done = await rig.trigger("quick", { logicalDate: new Date("2026-01-01") });
   await rig.ended(done);
@@ -148,12 +149,12 @@ it("reports runs that others drive or have ended, and takes a date that has a ru
   ]);
 });
 
-it("reports a run that a person cancelled", async () => {
+it("reports a run that a user cancelled", async () => {
   const job = await open();
   await job.submit(dates("held", 1));
   await running(1);
   const [run] = await rows("running");
-  await rig.db.transaction((tx) => runEdits.cancelRun(tx, run!.id, "not needed"));
+  await rig.db.transaction((tx) => cancelRun(tx, run!.id, "not needed"));
   rig.wakeUps.send(`run:${run!.id}`);
   expect(await collect(job)).toMatchObject([{ state: "failed", reason: "not needed" }]);
 });
@@ -172,7 +173,7 @@ it("leaves its runs to a scheduler when it is closed", async () => {
   expect(await rows("queued")).toEqual([]);
 });
 
-it("takes over runs that a driver before it left, once its lease has expired", async () => {
+it("takes over the runs of an earlier driver once its lease has expired", async () => {
   const dead = await rig.db.one<{ id: number }>(
     adhoc(`INSERT INTO job (kind, hostname, pid, version, lease_until)
            VALUES ('driver', 'gone', 1, '0', now() - interval '1 minute') RETURNING id`),
@@ -199,7 +200,7 @@ it("waits for the callbacks of its runs", async () => {
   expect(await rig.db.rows(adhoc("SELECT 1 FROM callback"))).toEqual([]);
 });
 
-it("takes more runs while it collects", async () => {
+it("accepts more runs while it collects", async () => {
   const job = await open();
   await job.submit(dates("quick", 1));
   const days: number[] = [];
@@ -212,7 +213,7 @@ it("takes more runs while it collects", async () => {
   expect(job.progress()).toMatchObject({ total: 3, success: 2, failed: 1 });
 });
 
-it("submits nothing when a DAG or a run is unknown or a conf does not fit", async () => {
+it("submits nothing if a DAG or a run is unknown or a conf is invalid", async () => {
   await rig.db.rows(
     adhoc(
       "UPDATE dag_version SET manifest = manifest || jsonb_build_object('paramsSchema', $1::jsonb) WHERE dag_id = 'told'",
@@ -293,7 +294,7 @@ it.each([
   });
 });
 
-it("names what is missing when it cannot be opened", async () => {
+it("names what is missing if it cannot be opened", async () => {
   const home = join(rig.root, "nowhere");
   const url = process.env.DATABASE_URL;
   delete process.env.DATABASE_URL;

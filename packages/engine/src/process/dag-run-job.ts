@@ -1,8 +1,8 @@
 /**
- * The public face of a `DagRunJob`: a user's own scheduler or batch driver. See docs/guides/drivers.md.
+ * The public API of a `DagRunJob`: a user's own scheduler or batch driver. See docs/guides/drivers.md.
  *
- * It brings its own executor: tasks of the runs that it submits run on this machine, in child processes without credentials,
- * as those of a scheduler do.
+ * It brings its own executor: tasks of the submitted runs run on this machine, in child processes without credentials,
+ * like those of a scheduler.
  */
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
@@ -26,26 +26,26 @@ import { type ServiceParts, stopServices } from "./service-parts.ts";
 import { prepareUserCode } from "./user-code.ts";
 
 /**
- * Where a `DagRunJob` works, and how much it does at once.
+ * Where a `DagRunJob` works, and how much it runs at once.
  *
  * @example
  * const options: DagRunJobOptions = { home: "/srv/tradewind", maxActive: 8 };
  */
 export interface DagRunJobOptions {
-  /** The database of the installation: `DATABASE_URL` if left out, else that of the standalone that runs on `home`. */
+  /** The database of the installation. Default: `DATABASE_URL`, or the database of the standalone that runs on `home`. */
   readonly databaseUrl?: string;
-  /** Folder for logs, code and the secret key: `TRADEWIND_HOME` if left out, else `.tradewind`. */
+  /** Folder for logs, code and the secret key. Default: `TRADEWIND_HOME`, or `.tradewind`. */
   readonly home?: string;
-  /** How many of the submitted runs may be under way at once. Left out: as many as `maxActiveRuns` of each DAG allows. */
+  /** How many of the submitted runs may be active at once. Default: as many as `maxActiveRuns` of each DAG allows. */
   readonly maxActive?: number;
-  /** How many tasks may run at once: `TRADEWIND_PARALLELISM` if left out. */
+  /** How many tasks may run at once. Default: `TRADEWIND_PARALLELISM`. */
   readonly parallelism?: number;
-  /** What it logs to stderr: `TRADEWIND_LOG_LEVEL` if left out, else "warn". */
+  /** The level of its log on stderr. Default: `TRADEWIND_LOG_LEVEL`, or "warn". */
   readonly logLevel?: LogLevel;
 }
 
 /**
- * A run to submit: one that exists, by its id, or one to create.
+ * A run to submit: an existing run, by its id, or a run to create.
  *
  * @example
  * const runs: RunRequest[] = [
@@ -57,15 +57,15 @@ export type RunRequest =
   | { readonly dagId: string; readonly runId: string }
   | {
       readonly dagId: string;
-      /** A date that has a run already stands for that run, whatever its state. */
+      /** If the date already has a run, that run is submitted, in any state. */
       readonly logicalDate?: Date;
-      /** Left out: begins and ends at the logical date. */
+      /** Default: begins and ends at the logical date. */
       readonly dataInterval?: { readonly start: Date; readonly end: Date };
       readonly conf?: { readonly [key: string]: Json };
     };
 
 /**
- * A submitted run that has ended, whichever job owned it.
+ * A submitted run that has ended, with any owner.
  *
  * @example
  * for await (const run of job.collect()) console.log(run.runId, run.state, run.reason);
@@ -77,19 +77,19 @@ export interface EndedRun {
   readonly logicalDate: Date | null;
   readonly startedAt: Date | null;
   readonly endedAt: Date | null;
-  /** Why it failed, if that is known. */
+  /** Why it failed, if known. */
   readonly reason: string | null;
 }
 
 /**
- * How far the submitted runs are.
+ * The progress of the submitted runs.
  *
  * @example
  * const { finished, total, percent } = job.progress();
  * console.log(`${finished} of ${total} (${percent} %)`);
  */
 export interface RunProgress {
-  /** Submitted, without those that were withdrawn. */
+  /** Submitted runs, without withdrawn ones. */
   readonly total: number;
   /** Not started yet. */
   readonly waiting: number;
@@ -98,7 +98,7 @@ export interface RunProgress {
   readonly failed: number;
   /** `success` and `failed` together. */
   readonly finished: number;
-  /** Of `total`, rounded down: 100 only when all have ended. */
+  /** Percentage of `total`, rounded down: 100 only when all have ended. */
   readonly percent: number;
 }
 
@@ -153,7 +153,7 @@ export class DagRunJob {
     this.#disconnect = disconnect;
     this.#job = new SubmittedRunsJob({
       ...runDriverOptions(parts),
-      // Beside a standalone it is not alone, and leaves the runs of that scheduler to it.
+      // A scheduler may run beside it and keeps its own runs.
       isAlone: false,
       fromAny: parts.config.databaseUrl !== undefined,
       maxActive: maxActive ?? Number.POSITIVE_INFINITY,
@@ -163,8 +163,8 @@ export class DagRunJob {
   }
 
   /**
-   * Submits runs: they start in this order, as soon as there is room. Rejects, and submits none, if a run is invalid, a DAG or
-   * a run does not exist, or a conf does not fit the params of its DAG.
+   * Submits runs: they start in this order, as soon as the limits allow. Rejects, and submits none, if a run is invalid, a
+   * DAG or a run does not exist, or a conf does not match the params of its DAG.
    *
    * @example
    * await job.submit([{ dagId: "sales", logicalDate: new Date("2026-01-31"), conf: { region: "eu" } }]);
@@ -189,8 +189,8 @@ export class DagRunJob {
   }
 
   /**
-   * The runs that end, as they end. The iteration ends when all submitted runs have ended, with their callbacks, or after
-   * `close()`. More runs may be submitted meanwhile; a later call goes on where an earlier one was left.
+   * Yields runs as they end. The iteration ends when all submitted runs have ended, with their callbacks, or after
+   * `close()`. More runs may be submitted meanwhile; a later call continues where an earlier one stopped.
    *
    * @example
    * for await (const run of job.collect()) if (run.state === "failed") await job.withdraw();
@@ -205,7 +205,7 @@ export class DagRunJob {
   }
 
   /**
-   * How far the submitted runs are, as of the last change this job knows of.
+   * The progress of the submitted runs, as of the last change that this job has received.
    *
    * @example
    * console.log(`${job.progress().percent} %`);
@@ -220,7 +220,7 @@ export class DagRunJob {
   }
 
   /**
-   * Takes back the runs that have not started. Runs that are under way go on.
+   * Withdraws the runs that have not started. Active runs continue.
    *
    * @example
    * if (run.state === "failed") await job.withdraw();
@@ -231,8 +231,8 @@ export class DagRunJob {
   }
 
   /**
-   * Stops. Tasks that are running get the grace period, then a scheduler takes over the runs that have not ended. Runs that
-   * have not started are withdrawn.
+   * Stops. Running tasks get the grace period, then a scheduler takes over the runs that have not ended. Runs that have
+   * not started are withdrawn.
    *
    * @example
    * process.once("SIGTERM", () => void job.close());
@@ -282,7 +282,7 @@ export class DagRunJob {
   }
 }
 
-/** The name of a new run is chosen here: should the answer to its creation be lost, it is found by it. */
+/** The id of a new run is chosen here, so that the run can be found if the answer to its creation is lost. */
 function submitted(run: RunRequest, id: number | null): SubmittedRun {
   if ("runId" in run)
     return { dagId: run.dagId, runId: run.runId, id, logicalDate: null, interval: null, conf: {} };
@@ -295,7 +295,7 @@ async function openParts(
   config: Config,
 ): Promise<{ readonly database: Database; readonly parts: ServiceParts; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
-  // Before the home is opened: that would create the folder.
+  // Before the home is opened, which would create the folder.
   if (config.databaseUrl === undefined) await requireStandalone(config.home);
   const home = await openHome(config.home);
   const user = await prepareUserCode({ config, home, logger });

@@ -5,12 +5,12 @@ import { loadBundle, loadBundledFile } from "../store/dag/bundles.ts";
 import type { Database } from "../store/database/database.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
-/** Packages that bundles require are looked up from the DAG folder, and from the current folder of a process that has none. */
+/** Packages that bundles require are resolved from the DAG folder, or from the current folder of a process without one. */
 export function createBundleCache({ config, database, home }: ServiceParts): BundleCache {
   return new BundleCache(home.bundles, (hash) => fetchBundle(database, hash), [config.dags, process.cwd()]);
 }
 
-/** A bundle from where it is stored for good. */
+/** A bundle from the database. */
 export async function fetchBundle(database: Database, hash: string): Promise<BundleText> {
   const stored = await loadBundle(database, hash);
   if (stored === undefined) throw new EngineError("BUNDLE_MISSING", `Bundle ${hash} is not in the database.`);

@@ -9,7 +9,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("comes back under a new id when it was declared dead", async () => {
+it("registers a new job after its job was declared dead", async () => {
   const { db } = await testDatabase();
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const heartbeat = new JobHeartbeat("api", db, silentLogger);
@@ -28,7 +28,7 @@ it("comes back under a new id when it was declared dead", async () => {
   expect(await states(db)).toEqual(["dead", "dead", "stopped"]);
 });
 
-it("registers no job once it was told to stop, though a beat is under way", async () => {
+it("registers no job after stop, even with a beat in progress", async () => {
   const { db } = await testDatabase();
   vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
   const heartbeat = new JobHeartbeat("api", db, silentLogger);

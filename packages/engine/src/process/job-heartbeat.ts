@@ -1,4 +1,4 @@
-/** Shows a component without runs of its own (DAG processor, API) as alive: a lease, renewed while its loop turns. */
+/** Shows a component without runs (DAG processor, API) as alive: a lease that is renewed while its loop turns. */
 import { hostname } from "node:os";
 import { Lease } from "../job/lease.ts";
 import type { Logger } from "../service/logger.ts";
@@ -15,12 +15,12 @@ export class JobHeartbeat implements Service {
   readonly #lease: Lease;
   readonly #outage: Outage;
   #timer: NodeJS.Timeout | null = null;
-  /** The beat under way: one at a time, so that a slow database cannot make it register twice. */
+  /** The beat in progress: one at a time, so that a slow database cannot make it register twice. */
   #beating: Promise<void> | null = null;
 
   constructor(kind: JobKind, database: Database, logger: Logger) {
     this.name = `${kind} heartbeat`;
-    this.#outage = new Outage(logger, "show that it is alive");
+    this.#outage = new Outage(logger, "renew the heartbeat");
     const who = { kind, hostname: hostname(), pid: process.pid, version: VERSION };
     this.#lease = new Lease(database, who, TIMES);
   }
@@ -34,12 +34,12 @@ export class JobHeartbeat implements Service {
     }, TIMES.renewMs);
   }
 
-  /** A beat under way ends first: it may be about to give the job a new id, and that is the one to end. */
+  /** Waits for a beat in progress: it may register a new job id, which is the one to end. */
   async stop(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     await this.#beating;
-    // Should it fail, the lease expires by itself.
+    // If this fails, the lease expires.
     await this.#lease.release().catch((error) => this.#outage.failed(error));
   }
 

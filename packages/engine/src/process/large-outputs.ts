@@ -1,4 +1,4 @@
-/** The large outputs of one process, as its configuration says, with their rows in the database. */
+/** The large outputs of one process, by its configuration, with their rows in the database. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { LargeOutputs } from "../output/large-outputs.ts";
 import type { Config } from "../service/config.ts";
@@ -17,7 +17,7 @@ export function createLargeOutputs(config: Config, database: Database): LargeOut
   });
 }
 
-/** What a task has worked out must not be lost because the database was away for a moment. A row too many is swept. */
+/** A task's output must not be lost because the database was briefly unavailable. A surplus row is swept. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {
@@ -30,14 +30,14 @@ async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   }
 }
 
-/** Writes, reads and removes an object of the configured store. Answers where that is. @throws what is wrong with it. */
+/** Writes, reads and removes an object of the configured store. Returns its location. @throws the error of the store. */
 export async function probeOutputStore(config: Config): Promise<string> {
   const folder = outputFolder(config.home);
   const outputs = new LargeOutputs({
     store: config.outputStore,
     folder,
     limits: { inline: config.outputInlineLimit, most: config.outputLimit },
-    register: () => Promise.reject(new Error("a probe is no output")),
+    register: () => Promise.reject(new Error("a probe stores no output")),
   });
   try {
     await outputs.probe();

@@ -3,7 +3,7 @@ import type { SchedulerJob } from "../run/job/scheduler-job.ts";
 import { openConnection } from "../store/settings/connections.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
-/** Beside every scheduler; their connections and wake-ups are shared. */
+/** Runs beside every scheduler, and shares its connections and wake-ups. */
 export function createNoticeHost(
   parts: ServiceParts,
   scheduler: SchedulerJob,

@@ -8,21 +8,21 @@ import { EmbeddedPostgres } from "../store/embedded/embedded-postgres.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;
-  /** Connections of their own on the same database, so that one part's load does not hold up another's. */
+  /** Separate connections to the same database, so that the load of one part does not delay another. */
   connect(applicationName: string): Database;
-  /** Closes connections, and stops the embedded server unless it is a standalone's. */
+  /** Closes connections, and stops the embedded server unless it belongs to a standalone. */
   stop(): Promise<void>;
 }
 
 export interface OpenOptions {
   readonly applicationName?: string;
-  /** For the process that keeps the embedded server up: brings it back when it dies. */
+  /** For the process that supervises the embedded server: restarts it when it dies. */
   readonly supervise?: Logger;
-  /** For a service: waits for DATABASE_URL while nothing answers there. */
+  /** For a service: waits until the database at DATABASE_URL answers. */
   readonly wait?: DatabaseWait;
 }
 
-/** DATABASE_URL if given, else the embedded PostgreSQL of the home: adopted when it runs, started when it does not. */
+/** DATABASE_URL if given, else the embedded PostgreSQL of the home: adopted if it runs, otherwise started. */
 export async function openDatabase(config: Config, options: OpenOptions = {}): Promise<OpenedDatabase> {
   const name = options.applicationName ?? "tradewind";
   const connections = (applicationName: string) => ({ max: config.databaseConnections, applicationName });
@@ -37,7 +37,7 @@ export async function openDatabase(config: Config, options: OpenOptions = {}): P
     logFile: join(home.logs, "postgres.log"),
     ...(options.supervise ? { respawn: true, logger: options.supervise } : {}),
   });
-  // A standalone on this home keeps its server: whoever only borrows it must not stop it.
+  // A standalone on this home owns the server: another process must not stop it.
   const isBorrowed = (await findStandalone(home)) !== undefined;
   if (isBorrowed) server.release();
   const database = Database.connect(server.url, connections(name));

@@ -8,10 +8,10 @@ import { createBundleCache } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
-/** With the grace period and the last writes it fits the 30 s that Kubernetes leaves between SIGTERM and SIGKILL. */
+/** Together with the grace period and the last writes it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
 const DRAIN_MS = 20_000;
 
-/** What a job that drives runs on this machine is made of: the same, whether it is a scheduler's or a backfill's. */
+/** The parts of a job that drives runs on this machine: the same for schedulers and backfills. */
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
   const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);

@@ -16,7 +16,7 @@ import {
 } from "./service-parts.ts";
 import { createSignalBridge } from "./signal-bridge.ts";
 
-/** `dags`: it serves runs of these DAGs only. `runs`: it ends after so many. Left out: all, and never. */
+/** `dags`: serves only runs of these DAGs. `runs`: ends after this many runs. Default: all DAGs, no end. */
 export type SchedulerScope = Pick<SchedulerJobOptions, "dags" | "runs">;
 
 export interface SchedulerParts extends ServiceParts, SchedulerScope {
@@ -37,8 +37,8 @@ export function createScheduler(parts: SchedulerParts): SchedulerJob {
 }
 
 /**
- * `tradewind scheduler`: one of any number on a shared database. With `runs`, `finished` resolves when it is time to stop; it
- * then takes no backfill, whose runs it would have to leave unfinished.
+ * `tradewind scheduler`: one of any number on a shared database. With `runs`, `finished` resolves when it is time to stop,
+ * and it starts no backfill, because it would have to leave the backfill's runs unfinished.
  */
 export async function startScheduler(
   config: Config,

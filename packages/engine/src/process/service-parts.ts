@@ -11,7 +11,7 @@ import { reachDatabase } from "../store/database/reach-database.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
 import { prepareUserCode } from "./user-code.ts";
 
-/** What services are made of. */
+/** The common dependencies of services. */
 export interface ServiceParts {
   readonly config: Config;
   readonly database: Database;
@@ -19,11 +19,11 @@ export interface ServiceParts {
   readonly logger: Logger;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
-  /** The account that user code runs as; left out, that of this process. */
+  /** The account that user code runs as. Default: the account of this process. */
   readonly user?: ProcessUser | null | undefined;
 }
 
-/** For a process with one service, on a database that it shares with others and brings up to date. */
+/** Opens the parts of a process with one service, on a shared database whose schema must be current. */
 export async function openServiceParts(
   config: Config,
   service: "api" | "backfill" | "scheduler" | "triggerer",
@@ -53,13 +53,13 @@ export async function openServiceParts(
   };
 }
 
-/** What is left to be stored when tasks have ended or were killed. */
+/** Time for the last writes after tasks have ended or were killed. */
 const LAST_WRITES_MS = 3_000;
 
-/** What a process that drains before it stops is to its command. */
+/** A process that drains before it stops, as its command controls it. */
 export interface DrainingProcess {
   stop(): Promise<void>;
-  /** Ends the drain that a stop has begun. False: there is none. */
+  /** Ends the drain of a stop in progress. False if there is none. */
   endDrain(): boolean;
 }
 
@@ -67,7 +67,7 @@ export function endDrains(services: readonly Service[]): boolean {
   return services.map((service) => service.endDrain?.() ?? false).includes(true);
 }
 
-/** Drains all services at once, then stops them one by one. A database that does not answer is not waited for. */
+/** Drains all services at once, then stops them one by one. Does not wait for a database that does not answer. */
 export async function stopServices(
   services: readonly Service[],
   { config, database, logger }: Pick<ServiceParts, "config" | "database" | "logger">,

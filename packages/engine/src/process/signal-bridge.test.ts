@@ -19,7 +19,7 @@ async function configured(databaseUrl: string, module: string) {
   );
 }
 
-it("a scheduler holds the bridge to the configured signal service", async () => {
+it("runs the bridge to the configured signal service in a scheduler", async () => {
   const [inside, outside] = [await testDatabase(), await testDatabase()];
   const at = (path: string) => JSON.stringify(pathToFileURL(join(import.meta.dirname, path)).href);
   const config = await configured(
@@ -44,7 +44,7 @@ it("a scheduler holds the bridge to the configured signal service", async () => 
   expect(await inside.db.rows(held)).toEqual([]);
 });
 
-it("a scheduler does not start with a signal service that it cannot use", async () => {
+it("does not start a scheduler with an unusable signal service", async () => {
   const { url } = await testDatabase();
   const config = await configured(url, "export default () => ({ send() {} });");
   await expect(startScheduler(config)).rejects.toMatchObject({ code: "SIGNAL_SERVICE_MODULE" });

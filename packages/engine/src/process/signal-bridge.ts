@@ -3,8 +3,8 @@ import { openSignals } from "../signal/configured-service.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /**
- * What lets the configured signal service drive scheduling; null: it is the database's own. Beside each scheduler: one of
- * them holds it. A service that cannot be made fails the start.
+ * Connects the configured signal service to scheduling; null if the service is the database itself. Runs beside each
+ * scheduler; one of them holds it. A service that cannot be created fails the start.
  */
 export async function createSignalBridge({
   config,

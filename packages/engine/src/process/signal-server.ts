@@ -13,7 +13,7 @@ import { stopServices } from "./service-parts.ts";
 
 const DEFAULT_PORT = 8081;
 
-/** The signal service over gRPC; nothing where no port is configured. */
+/** The signal service over gRPC; empty if no port is configured. */
 export async function createSignalServer(parts: {
   readonly config: Pick<Config, "host" | "signalsPort" | "signalsTlsCert" | "signalsTlsKey" | "signalsTlsCa">;
   readonly database: Database;
@@ -35,7 +35,7 @@ export async function createSignalServer(parts: {
   ];
 }
 
-/** `tradewind signals serve`: one of any number on a shared database. Its admin token is that of its home folder. */
+/** `tradewind signals serve`: one of any number on a shared database. Its admin token is in its home folder. */
 export async function startSignalServer(
   config: Config,
   signal?: AbortSignal,

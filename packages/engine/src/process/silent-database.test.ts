@@ -24,7 +24,7 @@ const SERVICES = {
   startTriggerer,
 };
 
-/** The database by way of a proxy, and settings of a service that uses it. */
+/** The database behind a proxy, and the settings of a service that uses it. */
 async function behindProxy() {
   const { db, url } = await testDatabase();
   const proxy = await pgProxy(url);
@@ -46,7 +46,7 @@ async function behindProxy() {
   return { config, db, proxy };
 }
 
-/** The signal server with two clients that listen, one under a name, and have received a signal. */
+/** The signal server with two listening clients, one of them named, that have received a signal. */
 async function signalServer(config: Config) {
   const server = await startSignalServer(config);
   const token = (await readFile(join(config.home, "token"), "utf8")).trim();
@@ -67,7 +67,7 @@ async function signalServer(config: Config) {
   return { client, received, stop: () => server.stop() };
 }
 
-it("the signal server serves again within 10 s when its connections are half-open", async () => {
+it("the signal server serves again within 10 s after its connections become half-open", async () => {
   const { config, db, proxy } = await behindProxy();
   const { client, received, stop } = await signalServer(config("signals"));
   const seconds = async (work: Promise<unknown>) => {
@@ -76,7 +76,7 @@ it("the signal server serves again within 10 s when its connections are half-ope
     return (performance.now() - began) / 1_000;
   };
   proxy.set({ kind: "half-open" });
-  // Another process stores one directly: nobody calls the server because of it.
+  // Another process stores a signal directly, without a wake-up for the server.
   await sendSignals(db, [{ namespace: "default", key: "k", value: 2, sender: "test" }]);
   const took = await Promise.all([seconds(received(2)), seconds(client.send([{ key: "k", value: 3 }]))]);
   expect(Math.max(...took)).toBeLessThan(10);
@@ -86,7 +86,7 @@ it("the signal server serves again within 10 s when its connections are half-ope
 });
 
 it.each(["hang", "half-open"] as const)(
-  "the signal server stops within its grace period with calls under way: %s",
+  "the signal server stops within its grace period with calls in progress: %s",
   async (kind) => {
     const { config, proxy } = await behindProxy();
     const { client, stop } = await signalServer(config("signals"));
@@ -103,7 +103,7 @@ it.each(["hang", "half-open"] as const)(
   },
 );
 
-/** All at once: each takes its whole time to see that nothing is answered. */
+/** All at once: each takes its full time to notice that the database is silent. */
 it.each(["hang", "half-open"] as const)(
   "every service stops within its grace period when the database is silent: %s",
   async (kind) => {

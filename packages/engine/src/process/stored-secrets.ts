@@ -1,6 +1,6 @@
 /**
- * Whether the key of a process opens what the database holds. A home without a key makes one of its own, so a service
- * that was given none, on a database others have written to, starts well and can read nothing: it says so at once.
+ * Whether the key of a process can decrypt the secrets in the database. A home without a key creates one, so a service
+ * without the shared key would start and be able to read nothing: it logs a warning at once.
  */
 import { existsSync } from "node:fs";
 import { SECRET_UNREADABLE, SecretBox } from "../secret/secret-box.ts";
@@ -26,7 +26,7 @@ export async function warnOfUnreadable(parts: {
   );
 }
 
-/** For who only looks: null is a home that has no key, and is given none. */
+/** Read-only: null for a home without a key; no key is created. */
 export async function probeSecrets(
   config: Config,
   database: Database,
@@ -41,7 +41,7 @@ export async function probeSecrets(
   };
 }
 
-/** With their secrets, for someone who has the database and its key. null: a home that has no key. */
+/** With their secrets, for a caller that has the database and its key. Null for a home without a key. */
 export async function readSecrets(config: Config, database: Database, fromEnvironment: string | undefined) {
   const file = keyFile(config.home);
   if (!fromEnvironment && !existsSync(file)) return null;

@@ -1,4 +1,4 @@
-/** User code under an account of its own: what it is, what it cannot reach, and what happens where it cannot be used. */
+/** User code under a separate account: its permissions, and the behaviour where the account cannot be used. */
 import { chmod, chown, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -95,7 +95,7 @@ describe.runIf(asRoot)("started as root", () => {
     await rm(root, { recursive: true, force: true });
   });
 
-  it("runs tasks, triggers, timetables and DAG files as a user that reaches no secret of the engine", async () => {
+  it("runs tasks, triggers, timetables and DAG files as a user that cannot read the engine's secrets", async () => {
     await waitFor(
       async () => "dag_run_id" in (await api("POST", "/dags/probe/dagRuns", { dag_run_id: "one" })),
     );
@@ -119,7 +119,7 @@ describe.runIf(asRoot)("started as root", () => {
     });
   });
 
-  it("opens the home to that user's group alone, and nothing in it but the bundles", async () => {
+  it("opens the home to that user's group only, and in it only the bundles", async () => {
     const shape = async (path: string) => {
       const { gid, mode } = await stat(path);
       return [gid, (mode & 0o777).toString(8)];
@@ -146,7 +146,7 @@ describe.runIf(asRoot)("the choice of the account, as root", () => {
     return () => rm(root, { recursive: true });
   });
 
-  it("falls back to root with a warning that names the folder, and leaves the home as it is", async () => {
+  it("falls back to root with a warning that names the folder, and leaves the home unchanged", async () => {
     expect(await choose()).toBeNull();
     expect(lines).toEqual([
       expect.stringContaining(`uid ${USER_CODE_UID} cannot read ${join(root, "closed")}`),
@@ -154,12 +154,12 @@ describe.runIf(asRoot)("the choice of the account, as root", () => {
     expect((await stat(home.path)).mode & 0o777).toBe(0o700);
   });
 
-  it("refuses to start rather than replace an account that was asked for", async () => {
+  it("does not start if a configured account cannot be used", async () => {
     await expect(choose("1234")).rejects.toMatchObject({ code: "TASK_USER_UNUSABLE" });
     await expect(choose("nosuchuser")).rejects.toThrow(/\/etc\/passwd has no such user/);
   });
 
-  it("takes a number, a number with a group, a name, and root", async () => {
+  it("accepts a number, a number with a group, a name, and root", async () => {
     await chmod(join(root, "closed"), 0o711);
     expect(await choose()).toMatchObject({ uid: USER_CODE_UID, gid: USER_CODE_UID });
     expect(await choose("1234")).toMatchObject({ uid: 1234, gid: 1234 });
@@ -177,7 +177,7 @@ describe.runIf(asRoot)("the choice of the account, as root", () => {
   });
 });
 
-it.skipIf(asRoot)("as an ordinary user takes no account but its own", async () => {
+it.skipIf(asRoot)("uses only its own account as an ordinary user", async () => {
   const root = await mkdtemp(join(tmpdir(), "tw-user-"));
   const home = await openHome(join(root, "home"));
   const choose = (taskUser?: string) =>

@@ -1,10 +1,10 @@
 /**
- * Decides which account runs user code. A process of the engine's own account can read the admin token, the secret key
- * and the engine's memory, so only another account keeps a task from taking over the installation. Changing the
+ * Chooses the account that runs user code. A process with the engine's own account can read the admin token, the secret
+ * key and the engine's memory, so only another account prevents a task from taking over the installation. Changing the
  * account needs root: started as root, Tradewind does so by default.
  *
- * The account must be able to read what its processes load. Where it cannot (a project beneath root's home), the default
- * gives way with a warning; an account that was asked for is never replaced by a more powerful one.
+ * The account must be able to read what its processes load. Where it cannot (a project in root's home), the default
+ * account is given up with a warning; a configured account is never replaced by a more powerful one.
  */
 import { spawn } from "node:child_process";
 import { chmod, chown, constants, readFile, stat } from "node:fs/promises";
@@ -24,7 +24,7 @@ export interface AccountChoice {
   readonly dags?: string;
 }
 
-/** Null: user code runs as the account of this process. Opens the home's bundles to the account that it returns. */
+/** Null: user code runs as the account of this process. Opens the home's bundles to the returned account. */
 export async function chooseUserCodeAccount(choice: AccountChoice): Promise<ProcessUser | null> {
   const { config, home, logger } = choice;
   const own = process.getuid?.();
@@ -78,7 +78,7 @@ async function findUser(text: string): Promise<ProcessUser> {
   };
 }
 
-/** What keeps the account from running user code here; null when nothing does. */
+/** Why the account cannot run user code here; null if it can. */
 async function findObstacle(user: ProcessUser, { home, dags }: AccountChoice): Promise<string | null> {
   const { R_OK, X_OK } = constants;
   const programs = Object.values(await childEntries());
@@ -115,7 +115,7 @@ for (const { path, access } of JSON.parse(process.argv[1])) {
   try { accessSync(path, access) } catch { process.stdout.write(path); process.exitCode = 1; break }
 }`;
 
-/** Its group may pass through the home, which stays closed to all others, and read the bundles; nothing else in there. */
+/** Its group may traverse the home, which stays closed to all others, and read the bundles; nothing else in it. */
 async function openBundles(home: Home, user: ProcessUser): Promise<void> {
   for (const [path, bits] of [
     [home.path, 0o010],

@@ -21,7 +21,7 @@ async function warnings(): Promise<unknown[][]> {
   return said.filter(([text]) => `${text}`.includes("TRADEWIND_TASK_ENV"));
 }
 
-it("warns at the start of secrets that a pattern matches and that are withheld, by name alone", async () => {
+it("warns at the start of withheld secrets that a pattern matches, by name only", async () => {
   vi.stubEnv("DATABASE_URL", "postgres://secret");
   vi.stubEnv("TRADEWIND_SECRET_KEY", "secret");
   vi.stubEnv("TRADEWIND_TASK_ENV", "*_URL,TRADEWIND_SECRET*");
@@ -33,7 +33,7 @@ it("warns at the start of secrets that a pattern matches and that are withheld, 
   ]);
 });
 
-it("does not warn when no pattern matches a secret", async () => {
+it("does not warn if no pattern matches a secret", async () => {
   vi.stubEnv("DATABASE_URL", "postgres://secret");
   vi.stubEnv("TRADEWIND_TASK_ENV", "AWS_*");
   expect(await warnings()).toEqual([]);

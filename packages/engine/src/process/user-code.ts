@@ -3,7 +3,7 @@ import type { ProcessUser } from "../service/process-user.ts";
 import { refusedNames } from "../service/user-environment.ts";
 import { type AccountChoice, chooseUserCodeAccount } from "./user-code-account.ts";
 
-/** What a service says and does about user code before it runs any. Answers the account: see `chooseUserCodeAccount`. */
+/** Prepares user code before any runs: warnings, and the account. Returns the account: see `chooseUserCodeAccount`. */
 export async function prepareUserCode(choice: AccountChoice): Promise<ProcessUser | null> {
   warnOfRefused(choice.logger);
   return await chooseUserCodeAccount(choice);

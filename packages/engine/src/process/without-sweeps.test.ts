@@ -1,7 +1,7 @@
 /**
- * Effects that people wait for are pushed: by a wake-up, an event in the process, or a timer for the moment itself. The
- * processes of this installation renew their leases rarely and poll nothing, so an effect that depends on a sweep does not
- * happen in time. Each part has its own DAG, and the parts run one after the other: the news of one must not serve another.
+ * Effects that users wait for are pushed: by a wake-up, an event in the process, or a timer. The processes of this
+ * installation renew their leases rarely and poll nothing, so an effect that depends on a sweep is late. Each part has
+ * its own DAG, and the parts run one after the other: the wake-ups of one must not serve another.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -103,10 +103,10 @@ const file = (dagId: string, options: string, task = "() => 1") =>
   `import { dag, dates } from "tradewind"; import { existsSync } from "node:fs";
    export default dag("${dagId}", ${options}, (d) => { d.task("a", ${task}); });`;
 
-/** Until the DAG has so many runs in the state. */
+/** Waits until the DAG has this many runs in the state. */
 const runs = (dagId: string, state: string, count = 1) =>
   rig.is("SELECT FROM dag_run WHERE dag_id = $1 AND state = $2 OFFSET $3", [dagId, state, count - 1]);
-/** Runs the DAG; until its trigger is claimed. */
+/** Runs the DAG and waits until its trigger is claimed. */
 const waiting = async (dagId: string): Promise<number> => {
   const { id } = await rig.trigger(dagId);
   await rig.is(
@@ -118,7 +118,7 @@ const waiting = async (dagId: string): Promise<number> => {
 };
 
 const effects: Readonly<Record<string, () => Promise<void>>> = {
-  "a run that is created through the API runs": async () => {
+  "a run that is created through the API starts": async () => {
     await rig.runIs((await rig.trigger("quick")).id, "success");
   },
   "a run that is due later starts when it is due": async () => {
@@ -168,7 +168,7 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
     await runs("raised", "running", 2);
     touch("raised");
   },
-  "a DAG whose file was removed and came back runs": async () => {
+  "a DAG whose file was removed and restored runs": async () => {
     await rig.saved({ "back.ts": file("back", "{}") }, ["back"]);
     await rig.save({ "back.ts": null });
     await rig.is("SELECT FROM dag WHERE dag_id = 'back' AND is_stale");
@@ -176,21 +176,21 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
     await rig.is("SELECT FROM dag WHERE dag_id = 'back' AND NOT is_stale");
     await rig.runIs((await rig.trigger("back")).id, "success");
   },
-  "a notice of a failed task is delivered while its run goes on": async () => {
+  "a notice of a failed task is delivered while its run continues": async () => {
     await rig.trigger("alerts", { dag_run_id: "alerts" });
     await rig.is("SELECT FROM signal WHERE namespace = 'default' AND key = 'alert'");
     touch("alerts");
   },
-  "a deadline that counts from the start of a run is judged when it is due": async () => {
+  "a deadline that counts from the start of a run is evaluated when it is due": async () => {
     await rig.trigger("late_start", { dag_run_id: "late_start" });
     await touched("late_start");
   },
-  "a deadline of a run that does not start is judged when it is due": async () => {
+  "a deadline of a run that does not start is evaluated when it is due": async () => {
     await pause("late_queued", true);
     await rig.trigger("late_queued");
     await touched("late_queued");
   },
-  "a deadline of a backfill's run is judged when it is due": async () => {
+  "a deadline of a backfill's run is evaluated when it is due": async () => {
     await backfill("late_backfill");
     await touched("late_backfill");
   },
@@ -219,7 +219,7 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
     await rig.runIs(id, "success");
     touch("past_daily_b");
   },
-  "a continuous DAG runs when it is published, when its run is ended by hand, and when it is unpaused":
+  "a continuous DAG runs when it is published, when its run is ended manually, and when it is unpaused":
     async () => {
       await runs("endless", "running");
       const end = async () => {
@@ -241,7 +241,7 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
       await pause("endless", true);
       touch("endless");
     },
-  "a wait for a moment ends": async () => {
+  "a wait for a time ends": async () => {
     await rig.runIs((await rig.trigger("moment")).id, "success");
   },
   "a wait for a task of another run ends": async () => {
@@ -287,7 +287,7 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
   "the next try of a run starts when it is due": async () => {
     await rig.runIs((await rig.trigger("retried_run")).id, "success");
   },
-  "a run that takes too long fails when its time is over": async () => {
+  "a run that takes too long fails at its timeout": async () => {
     await rig.runIs((await rig.trigger("timed_out", { dag_run_id: "never" })).id, "failed");
   },
   "a webhook ends a wait": async () => {
@@ -337,8 +337,8 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
     await rig.call("PUT", `/backfills/${id}/cancel`);
     await rig.is("SELECT FROM backfill WHERE id = $1 AND ended_at IS NOT NULL", [id]);
   },
-  // The last: from here on another scheduler is at work.
-  "runs, backfills and callbacks of a scheduler that stops go on in another": async () => {
+  // Last: another scheduler runs from here on.
+  "another scheduler takes over runs, backfills and callbacks of one that stops": async () => {
     await rig.trigger("calls");
     await touched("called");
     const held = await rig.trigger("held", { dag_run_id: "moved" });
@@ -354,7 +354,7 @@ const effects: Readonly<Record<string, () => Promise<void>>> = {
   },
 };
 
-/** Longer than the news of one effect are handled. */
+/** Longer than the wake-ups of one effect take. */
 const QUIET_MS = 100;
 
 it.each(Object.keys(effects))("%s", async (effect) => {

@@ -1,12 +1,12 @@
 /** Waits under adverse conditions: backlogs, values that cannot be stored, edits during a wait. */
+
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
-import type { ClearEdit } from "../store/edit/run-edits.ts";
+import { type ClearEdit, clearTasks } from "../store/edit/clear-tasks.ts";
 import { recordWebhook } from "../store/trigger/webhooks.ts";
 
 /** More events than a scheduler reads in two turns: in the first it has no timer yet. */
@@ -114,7 +114,7 @@ describe("waiting, under adverse conditions", () => {
     );
   const clear = (id: number, more: Partial<ClearEdit> = {}) =>
     rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,

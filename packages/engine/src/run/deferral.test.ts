@@ -1,9 +1,11 @@
 /** Waits as their owner handles them. The tests fire triggers themselves, to choose the order of events. */
+
 import { existsSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 
 interface WaitRow {
   readonly attempt: string;
@@ -231,7 +233,7 @@ describe("waiting", () => {
 
   const clear = (id: number) =>
     rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,
@@ -258,7 +260,7 @@ describe("waiting", () => {
   it("ends all waits of a cancelled run", async () => {
     const id = await rig.trigger("plain");
     await waiting(id, "a");
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "by hand"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "by hand"));
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
     expect((await waits(id, "a"))[0]).toMatchObject({ end_kind: "cancelled", waits_on: null });

@@ -1,19 +1,23 @@
 /** Races of signal-driven runs, each provoked: edits, bursts, dead owners, delayed signals. */
+
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Stage } from "../../test/fault/stage.ts";
+import { EMPTY_BATCH } from "../../test/support/empty-batch.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import type { StoredDrive } from "../model/index.ts";
 import { setPaused } from "../store/dag/dag-settings.ts";
 import { adhoc, type Connection, type Database } from "../store/database/database.ts";
 import { giveOrder } from "../store/drive/run-orders.ts";
 import { loadStarts } from "../store/drive/run-starts.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 import { createPool } from "../store/pool/pools.ts";
 import { sendSignals } from "../store/signal/signals.ts";
 import { deleteSignals } from "../store/signal/signals-retention.ts";
-import { batchCalls, FENCED, type RunBatch } from "../store/task/run-batch.ts";
+import { batchCalls, FENCED } from "../store/task/run-batch.ts";
 
 /** DAGs that record what they do, and wait for files at the points where a test acts. */
 const dags = (root: string) => `
@@ -103,32 +107,6 @@ async function readAgainAfterTwo(): Promise<void> {
   quiet.wakeUps.send(`run:${buried}`);
 }
 
-const NO_BATCH: RunBatch = {
-  retries: [],
-  groups: [],
-  ...{
-    jobId: 0,
-    hostname: "",
-    sender: "test",
-    fences: [],
-    slots: new Map(),
-    maps: [],
-    births: [],
-    instances: [],
-  },
-  ...{
-    attempts: [],
-    outputs: [],
-    signals: [],
-    sends: [],
-    callbacks: [],
-    deliveries: [],
-    deferrals: [],
-    waitEnds: [],
-    ends: [],
-  },
-  ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
-};
 const EVERYTHING = { olderThanMs: 0, staleMs: 0, batch: 100_000 };
 
 function notes(root = rig.root): string[] {
@@ -188,7 +166,7 @@ async function clear(id: number, taskId: string, also?: (tx: Connection) => Prom
     dryRun: false,
   } as const;
   await rig.db.transaction(async (tx) => {
-    await runEdits.clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how });
+    await clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how });
     await also?.(tx);
   });
   rig.wakeUps.send(`run:${id}`);
@@ -197,7 +175,7 @@ async function clear(id: number, taskId: string, also?: (tx: Connection) => Prom
 
 async function mark(id: number, taskId: string): Promise<void> {
   await rig.db.transaction((tx) =>
-    runEdits.markTasks(tx, {
+    markTasks(tx, {
       runs: [{ dagRunId: id, tasks: named(taskId) }],
       state: "success",
       dryRun: false,
@@ -426,9 +404,9 @@ describe("runs", () => {
     await inState(id, "gate", "running");
     await send("count", 1, 2, 3);
     await rig.until(async () => (await starts(id, "count")) === 3, "starts wait");
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "enough"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "enough"));
     expect(await drive(id)).toBeNull();
-    expect(await rig.db.transaction((tx) => runEdits.deleteRun(tx, id))).toBe("deleted");
+    expect(await rig.db.transaction((tx) => deleteRun(tx, id))).toBe("deleted");
     await send("count", 4);
     rig.wakeUps.send(`run:${id}`);
     const next = await rig.trigger("counting", { runId: "next" });
@@ -457,7 +435,7 @@ it("rejects the signals of a former owner with its batch", async () => {
   for (const { generation, jobId } of stale) {
     const gone = { taskId: "count", from: 0, before: 2, added: [] };
     const drives = [{ runId: id, position: { tx: "1", id: 0 }, ahead: null, state: {}, starts: [gone] }];
-    const batch = { ...NO_BATCH, jobId, fences: [{ runId: id, generation }], drives };
+    const batch = { ...EMPTY_BATCH, jobId, fences: [{ runId: id, generation }], drives };
     await expect(rig.db.pipeline(batchCalls(batch))).rejects.toMatchObject({ code: FENCED });
   }
   expect(await row()).toEqual(before);

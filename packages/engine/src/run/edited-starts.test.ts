@@ -1,10 +1,13 @@
 /** Edits of runs with signal-driven tasks: no start is lost, no start counts twice, and what was stopped stays stopped. */
+
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc, type Connection } from "../store/database/database.ts";
 import { giveOrder } from "../store/drive/run-orders.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 import { sendSignals } from "../store/signal/signals.ts";
 
 let rig: SchedulerRig;
@@ -68,11 +71,11 @@ const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
   rig.wakeUps.send(`run:${id}`);
   return result;
 };
-const cancel = (id: number) => edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by a test"));
+const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
 const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | null = null) =>
   edit(id, async (tx) => {
     const tasks = taskIds?.map((taskId) => ({ taskId, mapIndex: null })) ?? null;
-    const result = await runEdits.clearTasks(tx, {
+    const result = await clearTasks(tx, {
       runs: [{ dagRunId: id, tasks }],
       only,
       ...{ resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
@@ -81,7 +84,7 @@ const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | 
   });
 const mark = (id: number, taskId: string, state: "success" | "failed" | "skipped") =>
   edit(id, (tx) =>
-    runEdits.markTasks(tx, {
+    markTasks(tx, {
       ...{ runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: null }] }], state, dryRun: false },
     }),
   );

@@ -1,7 +1,9 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 
 describe("edits of an active run", () => {
   let rig: SchedulerRig;
@@ -42,7 +44,7 @@ describe("edits of an active run", () => {
   };
   const clearAll = (id: number, only: "any" | "failed" = "any") =>
     rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only,
         resetRuns: true,
@@ -74,7 +76,7 @@ describe("edits of an active run", () => {
     const mark = { runs: [{ dagRunId: id, tasks }], state: "success", dryRun: false } as const;
     await edited(
       id,
-      rig.db.transaction((tx) => runEdits.markTasks(tx, mark)),
+      rig.db.transaction((tx) => markTasks(tx, mark)),
     );
     await rig.until(async () => (await rig.states(id)).after !== "none", "the downstream to start");
     await rig.until(async () => !alive(pid), "the process to be gone");
@@ -87,7 +89,7 @@ describe("edits of an active run", () => {
     const { pid } = (await rig.tasks(id)).gate ?? {};
     await edited(
       id,
-      rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled by a test")),
+      rig.db.transaction((tx) => cancelRun(tx, id, "cancelled by a test")),
     );
     expect(await rig.run(id)).toMatchObject({ state: "failed", end_reason: "cancelled by a test" });
     expect(await rig.states(id)).toEqual({ gate: "failed", after: "skipped" });

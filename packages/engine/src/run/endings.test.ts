@@ -2,7 +2,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc, type Connection } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
@@ -69,10 +71,10 @@ const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
   rig.wakeUps.send(`run:${id}`);
   return result;
 };
-const cancel = (id: number) => edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by a test"));
+const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
 const clear = (id: number, tasks: { taskId: string; mapIndex: null }[] | null = null) =>
   edit(id, (tx) =>
-    runEdits.clearTasks(tx, {
+    clearTasks(tx, {
       runs: [{ dagRunId: id, tasks }],
       ...{ only: "any", resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
     }),
@@ -120,11 +122,11 @@ describe("a run that is ended while a setup needs its teardown", () => {
     "marked %s: ends in this state with any states of its tasks",
     async (state) => {
       const id = await working(`marked_${state}`);
-      await edit(id, (tx) => runEdits.markRun(tx, id, state));
+      await edit(id, (tx) => markRun(tx, id, state));
       expect(await ending(id)).toBe(state);
       open(`marked_${state}`);
       expect(await rig.ended(id)).toBe(state);
-      expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} by hand` });
+      expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} manually` });
       const left = { create: "success", "all.work": state, "all.next": "skipped", delete: "success" };
       expect(await rig.states(id)).toEqual(left);
       expect(told(`marked_${state}`)).toEqual(IN_ORDER);
@@ -135,10 +137,10 @@ describe("a run that is ended while a setup needs its teardown", () => {
     const id = await working("pardoned");
     await edit(id, (tx) => {
       const tasks = [{ taskId: "all.work", mapIndex: -1 }];
-      return runEdits.markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false });
+      return markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false });
     });
     await untilTold("pardoned", "deletes");
-    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    await edit(id, (tx) => markRun(tx, id, "success"));
     open("pardoned");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toMatchObject({ "all.work": "failed", delete: "success" });
@@ -183,7 +185,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("in the queue again: is started to run its teardowns", async () => {
     const id = await working("queued");
-    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    await edit(id, (tx) => markRun(tx, id, "success"));
     open("queued");
     await rig.ended(id);
     const pause = async (isPaused: boolean) => {
@@ -268,12 +270,12 @@ it("ends a run as requested after a take-over", async () => {
   const id = await working("taken");
   // A run that was ended manually runs no callbacks, with or without teardowns: these two failed before, or by themselves.
   expect(told("callbacks").filter((name) => !["pardoned", "brief"].includes(name))).toEqual([]);
-  await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+  await edit(id, (tx) => markRun(tx, id, "success"));
   await untilTold("taken", "deletes");
   await Promise.all([scheduler.stop(0), rig.scheduler({ shared: false })]);
   open("taken");
   expect(await rig.ended(id)).toBe("success");
-  expect((await rig.run(id)).end_reason).toBe("marked success by hand");
+  expect((await rig.run(id)).end_reason).toBe("marked success manually");
   expect(await rig.states(id)).toEqual({
     create: "success",
     "all.work": "success",

@@ -2,7 +2,8 @@ import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 
 describe("groups with retries and callbacks", () => {
   let rig: SchedulerRig;
@@ -166,7 +167,7 @@ describe("groups with retries and callbacks", () => {
     const tasks = [{ taskId: "g.bad", mapIndex: null }];
     const clear = { only: "any", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks }], dryRun: false }),
+      clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks }], dryRun: false }),
     );
     rig.wakeUps.send(`run:${id}`);
     await open("cleared");
@@ -179,7 +180,7 @@ describe("groups with retries and callbacks", () => {
     await rig.until(async () => (await rig.states(id))["marked.hangs"] === "running", "the last task");
     const tasks = [{ taskId: "marked.hangs", mapIndex: null }];
     await rig.db.transaction((tx) =>
-      runEdits.markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false }),
+      markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false }),
     );
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
@@ -249,7 +250,7 @@ describe("groups with retries and callbacks", () => {
     );
     const clear = { only: "failed", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks: null }], dryRun: false }),
+      clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks: null }], dryRun: false }),
     );
     // The attempts of cleared tasks are archived in the transaction of the clear.
     const cleared = "SELECT task_id, map_index FROM task_attempt WHERE dag_run_id = $1 ORDER BY task_id";

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("mapped tasks", () => {
   let rig: SchedulerRig;
@@ -79,7 +79,7 @@ describe("mapped tasks", () => {
     );
   const clear = async (id: number, tasks: { taskId: string; mapIndex: number }[] | null) => {
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks }],
         only: "any",
         resetRuns: true,
@@ -204,7 +204,7 @@ describe("mapped tasks", () => {
       { taskId: "each", mapIndex: 1 },
     ]);
     await rig.until(async () => (await instances(id, "each"))[1]?.state === "failed", "its failure");
-    expect((await instances(id, "each"))[1]?.reason).toContain("has no item for this index any more");
+    expect((await instances(id, "each"))[1]?.reason).toContain("no longer has an item for this index");
   });
 
   it("fail with a reason over a value that is not a list", async () => {
@@ -214,7 +214,7 @@ describe("mapped tasks", () => {
     expect(await instances(id, "each")).toMatchObject([
       {
         state: "upstream_failed",
-        reason: 'MAP_UNUSABLE: the output of "list" is a number, and a map runs over a list',
+        reason: 'MAP_UNUSABLE: the output of "list" is a number, but a map needs a list',
       },
     ]);
   });

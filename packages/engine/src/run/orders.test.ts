@@ -1,11 +1,12 @@
 /** Manual commands of the API, carried out by a real scheduler: for runs that are queued, running or ended. */
+
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { passOn } from "../process/api.ts";
 import { adhoc } from "../store/database/database.ts";
 import { giveOrder, type OrderResult } from "../store/drive/run-orders.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
 
 let rig: SchedulerRig;
 
@@ -139,7 +140,7 @@ describe("a manual command for an ended run", () => {
     await order(id, "train", "start");
     await inState(id, "train", "success");
     await inState(id, "serve", "running");
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "enough"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "enough"));
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
     expect(await order(id, "train", "restart")).toMatchObject({ kind: "cleared", version: null });

@@ -1,9 +1,10 @@
 /** Runs that wait for an earlier run yield their slot to it: with real schedulers, backfills and task processes. */
+
 import { beforeAll, describe, expect, it } from "vitest";
 import { BackfillDesk } from "../../test/support/backfill-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 const START = "2020-11-10";
 
@@ -69,7 +70,7 @@ describe("a date that later runs wait for", () => {
   const runOf = async (dagId: string, place: number) => (await desk.runsOf(dagId))[place]?.id ?? 0;
   const clear = async (id: number) => {
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "failed",
         resetRuns: true,

@@ -1,9 +1,12 @@
 /** A run that was ended by hand and goes on by an edit: it succeeds only when every task that its rules demand has run. */
+
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc, type Connection } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 
 let rig: SchedulerRig;
 
@@ -61,11 +64,11 @@ const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
   rig.wakeUps.send(`run:${id}`);
   return result;
 };
-const cancel = (id: number) => edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by a test"));
+const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
 const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | null = null) =>
   edit(id, async (tx) => {
     const tasks = taskIds?.map((taskId) => ({ taskId, mapIndex: null })) ?? null;
-    const result = await runEdits.clearTasks(tx, {
+    const result = await clearTasks(tx, {
       runs: [{ dagRunId: id, tasks }],
       only,
       ...{ resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
@@ -74,7 +77,7 @@ const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | 
   });
 const mark = (id: number, taskId: string, state: "success" | "failed" | "skipped") =>
   edit(id, (tx) =>
-    runEdits.markTasks(tx, {
+    markTasks(tx, {
       ...{ runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: null }] }], state, dryRun: false },
     }),
   );
@@ -172,7 +175,7 @@ describe("a run that goes on by another edit", () => {
   it("judges what its cancellation skipped when it is queued again", async () => {
     const id = await holding("queued", "chain");
     await cancel(id);
-    await edit(id, (tx) => runEdits.markRun(tx, id, "queued"));
+    await edit(id, (tx) => markRun(tx, id, "queued"));
     // What was stopped was not cleared: it stays failed, and its downstream tasks cannot run.
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({
@@ -187,7 +190,7 @@ describe("a run that goes on by another edit", () => {
 
   it("leaves alone what had not begun when the run was marked as success", async () => {
     const id = await holding("vouched", "chain");
-    await edit(id, (tx) => runEdits.markRun(tx, id, "success"));
+    await edit(id, (tx) => markRun(tx, id, "success"));
     expect(await clear(id, "any", ["hold"])).toEqual(["hold"]);
     expect(await endedAfter(id, "vouched")).toBe("success");
     expect(recorded("vouched")).toEqual(["hold", "hold"]);

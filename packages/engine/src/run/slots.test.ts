@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { recountPools } from "../store/pool/pool-occupancy.ts";
 
 describe("slots stay exact", () => {
@@ -19,7 +19,7 @@ describe("slots stay exact", () => {
   const open = (name: string) => writeFileSync(`${rig.root}/${name}`, "");
   const clearToLatest = async (id: number, taskIds: string[]) => {
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: taskIds.map((taskId) => ({ taskId, mapIndex: -1 })) }],
         only: "any",
         resetRuns: true,

@@ -1,4 +1,5 @@
 /** DAGs as tasks of others: one child per try, whose fate is the task's, and the other way round. */
+
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -8,7 +9,8 @@ import { resolveConfig } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, deleteRun, markRun } from "../store/edit/end-run.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
@@ -189,7 +191,7 @@ describe("a DAG as a task", () => {
 
   it("takes its run with it when it is cancelled, and what is inside that", async () => {
     const { id, child, inner } = await held("holding");
-    await edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by hand"));
+    await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
     expect(await rig.ended(child.id)).toBe("failed");
     expect(await rig.ended(inner.id)).toBe("failed");
     const { end_reason } = (await children(id))[0] as Child;
@@ -201,10 +203,10 @@ describe("a DAG as a task", () => {
     const items = async () =>
       (await rig.db.rows<{ map_index: number }>(adhoc(ITEMS), [id])).map(({ map_index }) => map_index);
     expect(await items()).toEqual([0]);
-    await edit(child.id, (tx) => runEdits.cancelRun(tx, child.id, "cancelled by hand"));
+    await edit(child.id, (tx) => cancelRun(tx, child.id, "cancelled by hand"));
     await rig.until(async () => (await children(id)).length === 2, "the next run");
     expect(await items()).toEqual([0, 1]);
-    await edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by hand"));
+    await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
   });
 
   it("takes its run with it when its time is over", async () => {
@@ -225,13 +227,13 @@ describe("a DAG as a task", () => {
       refuseRunning: false,
       dryRun: false,
     } as const;
-    await edit(id, (tx) => runEdits.clearTasks(tx, { runs: [{ dagRunId: id, tasks }], ...clear }));
+    await edit(id, (tx) => clearTasks(tx, { runs: [{ dagRunId: id, tasks }], ...clear }));
     expect(await rig.ended(child.id)).toBe("failed");
     await rig.until(async () => (await children(id)).length === 2, "the second child");
     const second = (await children(id))[1] as Child;
     expect(second).toMatchObject({ state: "queued", parent_try: 2 });
     await rig.until(async () => (await rig.states(id))["sub"] === "deferred", "the task to wait");
-    await edit(second.id, (tx) => runEdits.deleteRun(tx, second.id));
+    await edit(second.id, (tx) => deleteRun(tx, second.id));
     expect(await rig.ended(id)).toBe("failed");
     expect(await reason(id, "sub")).toMatch(/^DAG_RUN_GONE: Run ".*" of DAG "hanging" was deleted/);
     await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = 'hanging'"));
@@ -255,9 +257,9 @@ describe("a DAG as a task", () => {
 
 it("the run of a sub-DAG that somebody clears after its task is through runs on its own", async () => {
   const { id, child } = await held("holding");
-  await edit(id, (tx) => runEdits.cancelRun(tx, id, "cancelled by hand"));
+  await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
   expect(await rig.ended(child.id)).toBe("failed");
-  await edit(child.id, (tx) => runEdits.markRun(tx, child.id, "queued"));
+  await edit(child.id, (tx) => markRun(tx, child.id, "queued"));
   await rig.until(async () => (await children(id))[0]?.parent_try === null, "it to be on its own");
   // Its tasks have ended, so it ends at once, by itself.
   expect(await rig.ended(child.id)).toBe("failed");

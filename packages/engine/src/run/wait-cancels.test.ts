@@ -1,9 +1,12 @@
 /** `onCancel`: what happens when a wait ends without its event. No triggerer runs: the test fires what is to fire. */
+
 import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
+import { clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 import { LEASE } from "./job/dag-run-job-options.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
@@ -95,7 +98,7 @@ const waiting = async (dagId: string, count = 1) => {
   return id;
 };
 const cancel = async (id: number) => {
-  await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled"));
+  await rig.db.transaction((tx) => cancelRun(tx, id, "cancelled"));
   rig.wakeUps.send(`run:${id}`);
 };
 const fire = async (id: number, isTold = true) => {
@@ -117,13 +120,11 @@ it("runs the operator's hook within a second of a cancel, with args and kwargs o
 it("runs it for a marked and for a cleared task, once per wait, and not for one that its event ended", async () => {
   const tasks = (id: number) => [{ dagRunId: id, tasks: [{ taskId: "a", mapIndex: null }] }];
   const marked = await waiting("job");
-  await rig.db.transaction((tx) =>
-    runEdits.markTasks(tx, { runs: tasks(marked), state: "success", dryRun: false }),
-  );
+  await rig.db.transaction((tx) => markTasks(tx, { runs: tasks(marked), state: "success", dryRun: false }));
   await said("operator j j! cancelled a -1 ada");
   const cleared = await waiting("job");
   await rig.db.transaction((tx) =>
-    runEdits.clearTasks(tx, {
+    clearTasks(tx, {
       ...{ runs: tasks(cleared), only: "any", resetRuns: true, latestVersion: false },
       ...{ refuseRunning: false, dryRun: false },
     }),
@@ -188,7 +189,7 @@ it("is delivered though every process has died and the run is deleted", async ()
   const id = await waiting("job");
   await scheduler.stop(0);
   await cancel(id);
-  await rig.db.transaction((tx) => runEdits.deleteRun(tx, id));
+  await rig.db.transaction((tx) => deleteRun(tx, id));
   // A scheduler that took it, and died over it.
   const dead = await rig.db.one<{ id: number }>(
     adhoc(`INSERT INTO job (kind, hostname, pid, version, state, lease_until)

@@ -4,7 +4,7 @@ import { MaskStream, SecretMask } from "./mask.ts";
 import { connectionSecrets, secretForms, variableSecrets } from "./secret-forms.ts";
 
 describe("SecretMask", () => {
-  test("hides a secret cut at every offset, in every form", () => {
+  test("masks a secret split at every offset, in every form", () => {
     const secret = 'p4ss "wörd" \\ 1+2';
     for (const form of secretForms(secret)) {
       if (form.length < 5) continue;
@@ -17,7 +17,7 @@ describe("SecretMask", () => {
     }
   });
 
-  test("equals the plain definition, however the text is cut", () => {
+  test("equals the plain definition for any chunking of the text", () => {
     const letters = fc.string({ unit: fc.constantFrom("a", "b", "c", "A"), minLength: 5, maxLength: 9 });
     const secrets = fc.array(letters, { minLength: 1, maxLength: 4 });
     const text = fc.string({ unit: fc.constantFrom("a", "b", "c", "A", "x", " "), maxLength: 80 });
@@ -33,7 +33,7 @@ describe("SecretMask", () => {
     );
   });
 
-  test("no form of a secret survives, whatever the secret", () => {
+  test("no form of any secret survives", () => {
     const secret = fc
       .string({ unit: "binary", minLength: 5, maxLength: 30 })
       .filter((text) => text.trim().length >= 5);
@@ -73,7 +73,7 @@ describe("SecretMask", () => {
     ["nothing but \\uXXXX", spelt(TRICKY, /[\s\S]/g)],
     ["colours", [...TRICKY].join("\u001b[1;31m")],
     ["a link of a terminal", TRICKY.replace("t", "\u001b]8;;http://x\u0007t")],
-  ])("hides a secret in %s, however it is cut", (_, text) => {
+  ])("masks a secret in %s for any chunking", (_, text) => {
     for (let at = 0; at <= text.length; at++) {
       const stream = new MaskStream(maskOf(TRICKY));
       const out = stream.push(`<${text.slice(0, at)}`) + stream.push(`${text.slice(at)}>`) + stream.end();
@@ -81,7 +81,7 @@ describe("SecretMask", () => {
     }
   });
 
-  test("hides wrapped base64 and wrapped hex of a long secret, and gives out the lines around it", () => {
+  test("masks wrapped base64 and wrapped hex of a long secret, and keeps the lines around it", () => {
     const secret = Array.from({ length: 400 }, (_, n) => String.fromCharCode(33 + ((n * 37) % 90))).join("");
     const mask = maskOf(secret);
     for (const encoding of ["base64", "hex"] as const) {
@@ -93,7 +93,7 @@ describe("SecretMask", () => {
             const out = mask.whole(`before\n${wrapped}\nafter`);
             expect(out).toMatch(/^before\n/);
             expect(out).toMatch(/\nafter$/);
-            // Of the prefix, the characters it shares, and a few before the first break.
+            // Of the prefix, the shared characters, and a few before the first break.
             expect(out.length).toBeLessThan(40);
           }
         }
@@ -101,24 +101,24 @@ describe("SecretMask", () => {
     }
   });
 
-  test("hides the encoded forms of a secret of 8,000 characters, and is ready within a second", () => {
+  test("masks the encoded forms of a secret of 8,000 characters within a second of CPU time", () => {
     const secret = Array.from({ length: 8_000 }, (_, n) => String.fromCharCode(33 + ((n * n * 7) % 90))).join(
       "",
     );
-    const at = performance.now();
+    const before = process.threadCpuUsage();
     const mask = maskOf(secret);
     for (const encoding of ["base64", "base64url", "hex"] as const)
       expect(mask.whole(`<${Buffer.from(secret).toString(encoding)}>`)).toBe("<***>");
-    expect(performance.now() - at).toBeLessThan(1_000);
+    expect(process.threadCpuUsage(before).user / 1_000).toBeLessThan(1_000);
   });
 
-  test("does not hold back a line that ends with a whole secret, or with the beginning of one", () => {
+  test("does not delay a line that ends with a whole secret, or with the beginning of one", () => {
     const stream = new MaskStream(maskOf("correct-horse-battery"));
     expect(stream.push("login correct-horse-battery\n")).toBe("login ***\n");
     expect(stream.push("abc\n")).toBe("abc\n");
   });
 
-  test("base64 of a text that contains the secret shows nothing of it, at any alignment", () => {
+  test("masks the secret in base64 of a text that contains it, at any alignment", () => {
     const secret = "correct-horse-battery";
     for (const login of ["", "u", "us", "use"]) {
       for (const encoding of ["base64", "base64url"] as const) {
@@ -131,14 +131,14 @@ describe("SecretMask", () => {
     }
   });
 
-  test("a key of several lines is hidden line by line, as it is printed or escaped", () => {
+  test("masks a key of several lines line by line, printed or escaped", () => {
     const key = "-----BEGIN KEY-----\nMIIabcdefghijk\nlmnopqrstuvwxyz\n-----END KEY-----\n";
     const mask = maskOf(key);
     expect(mask.whole(JSON.stringify({ key }))).not.toMatch(/MII|lmno/);
     expect(mask.whole(key.replaceAll("\n", "\n    "))).not.toMatch(/MII|lmno/);
   });
 
-  test("a secret learnt while its beginning is held back is hidden too", () => {
+  test("masks a secret that is added while its beginning is held back", () => {
     const mask = maskOf("first-secret");
     const stream = new MaskStream(mask);
     expect(stream.push("a first-sec")).toBe("a ");
@@ -146,7 +146,7 @@ describe("SecretMask", () => {
     expect(stream.push("ond b") + stream.end()).toBe("*** b");
   });
 
-  test("short values are refused and nothing is masked without secrets", () => {
+  test("rejects short values, and masks nothing without secrets", () => {
     const mask = new SecretMask();
     expect(mask.add("abcd")).toBe(false);
     expect(mask.add("   a    ")).toBe(false);
@@ -154,7 +154,7 @@ describe("SecretMask", () => {
   });
 });
 
-describe("what counts as a secret", () => {
+describe("secrets", () => {
   const connection = { id: "c", type: "t", host: "host.example", port: 1, login: "login-name", schema: null };
 
   test("a connection's password and the strings of its extra", () => {

@@ -1,15 +1,15 @@
 /**
- * Hides secrets in text that passes by in pieces. Every character that belongs to any occurrence of any known form
- * of any secret is hidden, and each unbroken stretch of hidden characters becomes one `***`; the result does not
- * depend on how the text was cut into chunks. An Aho-Corasick automaton finds all occurrences in one pass; a chunk's
- * tail that could be the beginning of a secret is held back until the next chunk decides.
+ * Masks secrets in text that arrives in chunks. Every character that belongs to any occurrence of any known form of any
+ * secret is masked, and each contiguous stretch of masked characters becomes one `***`; the result does not depend on the
+ * chunking. An Aho-Corasick automaton finds all occurrences in one pass; a chunk's tail that could be the beginning of a
+ * secret is held back until the next chunk decides.
  *
- * Escape sequences of terminals inside an occurrence are ignored, and so are line breaks once a few characters of it have
- * come: base64 is wrapped. What is ignored within an occurrence is hidden with it.
+ * Terminal escape sequences inside an occurrence are ignored, and so are line breaks after its first few characters,
+ * because base64 is wrapped. Ignored characters within an occurrence are masked with it.
  */
 import { secretForms } from "./secret-forms.ts";
 
-/** Shorter values hit ordinary words so often that masking would only destroy the log. */
+/** Shorter values match ordinary words so often that masking would only destroy the log. */
 const MIN_SECRET_LENGTH = 5;
 
 const MASK = "***";
@@ -22,7 +22,7 @@ interface State {
   match: number;
 }
 
-/** Characters that are ignored, in the middle of what may be an occurrence. */
+/** Ignored characters in the middle of a possible occurrence. */
 interface Gap {
   readonly at: number;
   readonly length: number;
@@ -45,13 +45,13 @@ const LINE_BREAK = /(?:\r|\n|\\r|\\n)+[ \t]*/y;
 
 function ignoredAt(text: string, at: number, state: State): number {
   const pattern = text.charCodeAt(at) === ESC_CODE ? ESCAPE : LINE_BREAK;
-  // What is complete does not go on in the next line.
+  // A complete occurrence does not continue in the next line.
   if (pattern === LINE_BREAK && (state.depth < MIN_BEFORE_BREAK || state.next.size === 0)) return 0;
   pattern.lastIndex = at;
   return pattern.exec(text)?.[0].length ?? 0;
 }
 
-/** Where a stretch begins that ends at `end` and has so many characters besides those in gaps. */
+/** The start of a stretch that ends at `end` and has this many characters besides those in gaps. */
 function startOf(end: number, length: number, gaps: readonly Gap[]): number {
   let start = end - length;
   for (let index = gaps.length - 1; index >= 0; index--) {
@@ -62,12 +62,12 @@ function startOf(end: number, length: number, gaps: readonly Gap[]): number {
   return start;
 }
 
-/** The secrets of one attempt. Grows while the attempt asks for connections and variables. */
+/** The secrets of one attempt. Grows while the attempt reads connections and variables. */
 export class SecretMask {
   readonly #forms = new Set<string>();
   #inherited: ReadonlySet<string> | null = null;
   #root: State | null = null;
-  /** By character code: may a form begin with it? Of those beyond the table, all may. */
+  /** By character code: whether a form may begin with it. True for all codes beyond the table. */
   #firsts = new Uint8Array(FIRSTS);
 
   get empty(): boolean {
@@ -79,12 +79,12 @@ export class SecretMask {
     return this.#forms.size === 0;
   }
 
-  /** Secrets known before; they cost nothing until there is text to look at. */
+  /** Secrets known before; they cost nothing until there is text to mask. */
   inherit(secrets: ReadonlySet<string>): void {
     this.#inherited = secrets;
   }
 
-  /** Answers false when the value is too short to be hidden. */
+  /** Returns false if the value is too short to be masked. */
   add(secret: string): boolean {
     if (secret.trim().length < MIN_SECRET_LENGTH) return false;
     for (const form of secretForms(secret)) {
@@ -95,14 +95,14 @@ export class SecretMask {
     return true;
   }
 
-  /** Masks a text that is complete in itself. */
+  /** Masks a complete text. */
   whole(text: string): string {
     if (this.empty) return text;
     const stream = new MaskStream(this);
     return stream.push(text) + stream.end();
   }
 
-  /** For MaskStream: where `text` is covered by secrets, and how much of its end is still undecided. */
+  /** For MaskStream: the stretches of `text` covered by secrets, and the length of its undecided end. */
   scan(text: string, coveredBefore: number): { covered: readonly [number, number][]; undecided: number } {
     const root = this.#automaton();
     const covered: [number, number][] = coveredBefore > 0 ? [[0, coveredBefore]] : [];
@@ -138,13 +138,13 @@ export class SecretMask {
   }
 }
 
-/** One stream of text through a mask. Secrets added meanwhile count from the text still held back. */
+/** One stream of text through a mask. Secrets added meanwhile apply to the text that is still held back. */
 export class MaskStream {
   readonly #mask: SecretMask;
   #held = "";
   /** How many characters of `#held` an earlier occurrence already covers. */
   #heldCovered = 0;
-  /** The last thing given out was a mask: a stretch that goes on must not print a second one. */
+  /** The last output was a mask: a continued stretch must not print a second one. */
   #open = false;
 
   constructor(mask: SecretMask) {
@@ -163,7 +163,7 @@ export class MaskStream {
     return out;
   }
 
-  /** Gives out what was held back. */
+  /** Returns the text that was held back. */
   end(): string {
     const text = this.#held;
     const covered = this.#mask.empty ? [] : this.#mask.scan(text, this.#heldCovered).covered;
@@ -235,7 +235,7 @@ function build(forms: Iterable<string>): State {
   for (const state of queue) {
     for (const [code, child] of state.next) {
       child.fail = step(state.fail ?? root, code, root);
-      // Breadth first: the shorter suffix is complete already.
+      // Breadth first: the shorter suffix is already complete.
       if (child.match === 0) child.match = child.fail.match;
       queue.push(child);
     }

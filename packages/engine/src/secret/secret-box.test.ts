@@ -24,7 +24,7 @@ describe("SecretBox", () => {
     );
   });
 
-  it("refuses a sealed value in which any one byte was changed, and any shortened one", () => {
+  it("rejects a sealed value with any changed byte, and any shortened one", () => {
     const box = new SecretBox([Buffer.alloc(32, 1)]);
     const sealed = box.seal("hunter2", "variable/a");
     for (let index = 0; index < sealed.length; index++) {
@@ -35,7 +35,7 @@ describe("SecretBox", () => {
     }
   });
 
-  it("refuses a value moved to another row", () => {
+  it("rejects a value moved to another row", () => {
     const box = new SecretBox([Buffer.alloc(32, 1)]);
     const sealed = box.seal("hunter2", "variable/a");
     expect(() => box.open(sealed, "variable/b")).toThrow(/belongs to another row/);
@@ -47,13 +47,13 @@ describe("SecretBox", () => {
     expect(new Set(seals).size).toBe(1000);
   });
 
-  it("makes its key file once, readable by the owner alone", async () => {
+  it("creates its key file once, readable by the owner only", async () => {
     const [one, two] = await Promise.all([SecretBox.load(keyFile), SecretBox.load(keyFile)]);
     expect(one.open(two.seal("x", "c"), "c")).toBe("x");
     expect((await stat(keyFile)).mode & 0o777).toBe(0o600);
   });
 
-  it("changes keys with a ring: the first seals, all open", async () => {
+  it("rotates keys with a ring: the first seals, all open", async () => {
     const old = SecretBox.generateKey();
     const fresh = SecretBox.generateKey();
     const before = await SecretBox.load(keyFile, old);
@@ -64,7 +64,7 @@ describe("SecretBox", () => {
     expect(() => after.open(before.seal("x", "c"), "c")).toThrow(/not in the key ring/);
   });
 
-  it("takes ordinary base64 too, and names the source of a bad key without showing it", async () => {
+  it("accepts ordinary base64 too, and names the source of an invalid key without showing it", async () => {
     const standard = Buffer.alloc(32, 255).toString("base64");
     expect((await SecretBox.load(keyFile, standard)).seal("x", "c").length).toBeGreaterThan(0);
     await expect(SecretBox.load(keyFile, "tooshort")).rejects.toThrow(/TRADEWIND_SECRET_KEY: key 1/);
@@ -77,7 +77,7 @@ describe("SecretBox", () => {
     const box = new SecretBox([Buffer.alloc(32, 1)]);
     const signed = box.sign("orders", "webhook");
 
-    it("hold for their text, purpose and key alone", () => {
+    it("are valid for their text, purpose and key only", () => {
       expect(box.isSigned("orders", "webhook", signed)).toBe(true);
       expect(box.isSigned("order", "webhook", signed)).toBe(false);
       expect(box.isSigned("orders", "other", signed)).toBe(false);
@@ -87,13 +87,13 @@ describe("SecretBox", () => {
       }
     });
 
-    it("hold on while their key is in the ring", () => {
+    it("stay valid while their key is in the ring", () => {
       const turned = new SecretBox([Buffer.alloc(32, 3), Buffer.alloc(32, 1)]);
       expect(turned.isSigned("orders", "webhook", signed)).toBe(true);
       expect(turned.sign("orders", "webhook")).not.toBe(signed);
     });
 
-    it("are not made with the key that seals", () => {
+    it("do not use the key that seals", () => {
       const plain = createHmac("sha256", Buffer.alloc(32, 1)).update("orders").digest("base64url");
       expect(signed).not.toBe(plain);
     });

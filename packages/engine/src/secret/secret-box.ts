@@ -15,7 +15,7 @@ import { createOnce } from "../service/private-file.ts";
  * Seals secrets for the database with AES-256-GCM. The context (which table, row and field) is authenticated with the
  * value, so a sealed value copied to another row does not open there.
  *
- * Several keys make a ring: the first one seals, all of them open. To change the key put a new one in front and keep
+ * Several keys form a ring: the first one seals, all of them open. To change the key put a new one in front and keep
  * the old one until every value has been written again.
  *
  * Layout: version (1), key id (4), nonce (12), tag (16), ciphertext.
@@ -29,7 +29,7 @@ export class SecretBox {
     this.#ring = keys.map((key) => ({ key, id: keyId(key) }));
   }
 
-  /** From TRADEWIND_SECRET_KEY when set, else from the key file, which is made when missing. */
+  /** From TRADEWIND_SECRET_KEY if set, else from the key file, which is created if missing. */
   static async load(keyFile: string, fromEnvironment?: string): Promise<SecretBox> {
     if (fromEnvironment !== undefined && fromEnvironment !== "") {
       return new SecretBox(parseRing(fromEnvironment, "TRADEWIND_SECRET_KEY"));
@@ -52,7 +52,7 @@ export class SecretBox {
     return Buffer.concat([header, nonce, cipher.getAuthTag(), text]);
   }
 
-  /** @param whose What the error calls the value, as the beginning of a sentence. */
+  /** @param whose The name of the value in the error, as the beginning of a sentence. */
   open(sealed: Buffer, context: string, whose = `The secret value of ${context}`): string {
     if (sealed.length < PREFIX_BYTES || sealed[0] !== VERSION)
       throw unreadable(whose, "is not a sealed value", context);
@@ -74,17 +74,17 @@ export class SecretBox {
     }
   }
 
-  /** Whether it has the key of a value that begins so (`HEADER_BYTES`). */
+  /** True if it has the key of a value with this header (`HEADER_BYTES`). */
   holdsKeyOf(header: Buffer): boolean {
     return header[0] === VERSION && this.#keyOf(header) !== undefined;
   }
 
-  /** Proves that this installation wrote the text, to whoever has the same key. Signatures of one purpose are none of another. */
+  /** Proves to any holder of the key that this installation wrote the text. A signature is valid for one purpose only. */
   sign(text: string, purpose: string): string {
     return signature((this.#ring[0] as RingKey).key, text, purpose).toString("base64url");
   }
 
-  /** By any key of the ring: what was signed before the key changed holds until the old one is dropped. */
+  /** By any key of the ring: older signatures are valid until their key is removed. */
   isSigned(text: string, purpose: string, signed: string): boolean {
     const given = Buffer.from(signed, "base64url");
     return this.#ring.some(({ key }) => {
@@ -105,7 +105,7 @@ const KEY_BYTES = 32;
 const ID_BYTES = 4;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
-/** Of a sealed value, what says with which key: its version and the id of the key. */
+/** The part of a sealed value that identifies its key: version and key id. */
 export const HEADER_BYTES = 1 + ID_BYTES;
 const PREFIX_BYTES = HEADER_BYTES + NONCE_BYTES + TAG_BYTES;
 
@@ -118,7 +118,7 @@ function keyId(key: Buffer): Buffer {
   return createHash("sha256").update(key).digest().subarray(0, ID_BYTES);
 }
 
-/** With a key of its own for each purpose, from which that of the ring cannot be told. */
+/** With a separate key for each purpose, from which the key of the ring cannot be derived. */
 function signature(key: Buffer, text: string, purpose: string): Buffer {
   const own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), `tradewind/${purpose}`, KEY_BYTES));
   return createHmac("sha256", own).update(text, "utf8").digest();

@@ -1,43 +1,43 @@
 /**
- * The ways in which a secret commonly shows up in a log without being printed as such: inside JSON, with or without
- * \uXXXX, in a URL or in one within another, in HTML, in base64 (at any of the three alignments, e.g. the password in an
- * `Authorization: Basic` header) and in hex.
+ * The forms in which a secret commonly appears in a log: inside JSON, with or without \uXXXX, in a URL or in a nested
+ * URL, in HTML, in base64 (at any of the three alignments, e.g. the password in an `Authorization: Basic` header) and in
+ * hex.
  */
 
 import { inspect } from "node:util";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 
-/** Beyond this the encoded forms are left to the line-wise ones: an automaton per attempt must stay small. */
+/** Longer secrets have only line-wise forms: an automaton per attempt must stay small. */
 const MAX_ENCODED_LENGTH = 8_192;
-/** The same for a form with six characters for each of the secret's. */
+/** The same limit for a form with six characters per character of the secret. */
 const MAX_SPELT_LENGTH = 512;
-/** So many characters of base64 may stand alone before a line break; the rest is hidden without them. */
+/** Number of base64 characters that may be alone before a line break; the rest is masked without them. */
 const CUT_OFF = 3;
 
 const SECRET_KEY = /pass(word|wd|phrase)|secret|token|key|credential/i;
 
-/** Values that are never secrets though they are long enough; masking them would make logs unreadable. */
+/** Values that are never secrets although they are long enough; masking them would make logs unreadable. */
 const PLAIN = new Set(["false", "undefined", "localhost"]);
 
-/** All forms to look for, the value itself first. */
+/** All forms to search for, the value itself first. */
 export function secretForms(secret: string): Set<string> {
   const forms = new Set<string>();
-  // A key in several lines is printed, indented or escaped line by line: each line is a secret of its own.
+  // A key in several lines is printed, indented or escaped line by line: each line is a separate secret.
   const lines = secret.split(/\r?\n/).map((line) => line.trim());
   if (lines.length > 1) for (const line of lines) addForms(forms, line);
   addForms(forms, secret);
   return forms;
 }
 
-/** What must be hidden once a task has read this connection: its password and every string of its extra. */
+/** The secrets of a connection that a task has read: its password and every string of its extra. */
 export function connectionSecrets(connection: ConnectionFacts): string[] {
   const found: string[] = connection.password === null ? [] : [connection.password];
   collectStrings(connection.extra, found);
   return found.filter((value) => !PLAIN.has(value));
 }
 
-/** What must be hidden once a task has read this variable: its value, and the strings inside when it is JSON. */
+/** The secrets of a variable that a task has read: its value, and the strings inside if it is JSON. */
 export function variableSecrets(key: string, value: string): string[] {
   if (!SECRET_KEY.test(key)) return [];
   const found = [value];
@@ -76,7 +76,7 @@ function addForms(forms: Set<string>, text: string): void {
   }
 }
 
-/** A line of base64 that is wrapped has at least so many characters. */
+/** Minimum number of characters in a line of wrapped base64. */
 const MIN_WRAPPED = 16;
 
 function addEscaped(forms: Set<string>, text: string, inJson: string): void {
@@ -90,7 +90,7 @@ function addEscaped(forms: Set<string>, text: string, inJson: string): void {
     };
     forms.add(text.replace(/["'&<>]/g, (character) => escapes[character] as string));
   }
-  // As serialisers write what is not ASCII, and those that write for HTML.
+  // The forms of serializers that escape non-ASCII characters, and of serializers for HTML.
   for (const pattern of [/[^ -~]/g, /[^ -%(-;=?-~]/g]) addSpelt(forms, inJson, pattern);
   if (text.length <= MAX_SPELT_LENGTH) addSpelt(forms, text, /[\s\S]/g);
 }
@@ -103,7 +103,7 @@ const HTML_QUOTES = [
   ['"', "'"],
 ] as const;
 
-/** With \uXXXX in the place of characters, in both cases. */
+/** With \uXXXX escapes, in upper and lower case. */
 function addSpelt(forms: Set<string>, text: string, pattern: RegExp): void {
   const spell = (unit: string) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
   const spelt = text.replace(pattern, spell);
@@ -111,7 +111,7 @@ function addSpelt(forms: Set<string>, text: string, pattern: RegExp): void {
   forms.add(text.replace(pattern, (unit) => `\\u${spell(unit).slice(2).toUpperCase()}`));
 }
 
-/** The characters of a base64 text that depend on the secret alone when `offset` foreign bytes precede it. */
+/** The characters of a base64 text that depend on the secret only, if `offset` other bytes precede it. */
 function alignedCore(bytes: Buffer, offset: number, encoding: "base64" | "base64url"): string {
   const text = Buffer.concat([Buffer.alloc(offset), bytes]).toString(encoding);
   const first = Math.ceil((offset * 8) / 6);

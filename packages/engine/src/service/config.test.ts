@@ -74,7 +74,7 @@ describe("readConfig", () => {
     ["file:///srv/outputs", "file:/srv/outputs"],
     ["s3://bucket", "s3://bucket"],
     ["s3://bucket/a/b/", "s3://bucket/a/b"],
-  ])("takes %s among stores of outputs", (given, expected) => {
+  ])("accepts the output store %s", (given, expected) => {
     const env = { TRADEWIND_OUTPUT_STORE: given };
     expect(readConfig({ env, cwd: "/project" }).outputStore).toBe(expected);
   });
@@ -104,13 +104,13 @@ describe("readConfig", () => {
     [{ env: { DATABASE_URL: "mysql://u:hunter2@db/x" } }, /^DATABASE_URL starts with mysql:\/\/: it must be/],
     [{ env: { DATABASE_URL: "hunter2" } }, /^DATABASE_URL must be a PostgreSQL URL/],
     [{ env: {}, flags: { home: "" } }, /^--home must name a folder/],
-  ])("names the source of a bad value: %j", (sources, message) => {
+  ])("names the source of an invalid value: %j", (sources, message) => {
     expect(() => readConfig(sources)).toThrow(message);
     expect(() => readConfig(sources)).not.toThrow(/hunter2/);
     expect(() => readConfig(sources)).toThrow(expect.objectContaining({ code: "CONFIG_INVALID" }));
   });
 
-  it("says what a service without a database needs", () => {
+  it("reports what a service without a database needs", () => {
     expect(() => requireDatabaseUrl(readConfig({ env: {} }), "scheduler")).toThrow(
       /"tradewind scheduler".*DATABASE_URL/,
     );

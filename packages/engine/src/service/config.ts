@@ -19,58 +19,58 @@ import {
   whole,
 } from "./setting-values.ts";
 
-/** What a service is told at its start: by flag, else by environment variable, else by default. */
+/** The settings of a service: by flag, else by environment variable, else by default. */
 export interface Config {
   readonly home: string;
   readonly dags: string;
   readonly host: string;
   readonly port: number;
-  /** Undefined: the embedded PostgreSQL under home. */
-  /** How others reach the API, e.g. through a proxy. */
+  /** The external address of the API, e.g. behind a proxy. */
   readonly publicUrl: string | undefined;
+  /** Undefined: the embedded PostgreSQL under home. */
   readonly databaseUrl: string | undefined;
   readonly databaseConnections: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
-  /** Slots for streaming tasks alone, in addition. */
+  /** Additional slots for streaming tasks only. */
   readonly streamingSlots: number;
-  /** The account that user code runs as, by name or number; needs root. Undefined: one is chosen when started as root. */
+  /** The account that user code runs as, by name or number; needs root. Undefined: chosen automatically if started as root. */
   readonly taskUser: string | undefined;
-  /** Variables of the environment that user code gets besides the usual; `*` stands for any text. */
+  /** Additional environment variables for user code; `*` stands for any text. */
   readonly taskEnv: readonly string[];
-  /** How long a task that is asked to stop may take before its process group is killed. */
+  /** Grace period after a task is asked to stop, before its process group is killed. */
   readonly stopGraceMs: number;
-  /** How long running tasks may go on after a scheduler was asked to stop. Undefined: the default of the command. */
+  /** How long running tasks may continue after a scheduler was asked to stop. Undefined: the default of the command. */
   readonly drainMs: number | undefined;
-  /** Items of a list that a mapped task may run over. */
+  /** Maximum number of items that a mapped task may run over. */
   readonly maxMapLength: number;
-  /** Where outputs go that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
+  /** Store of outputs that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
   readonly outputStore: string;
-  /** Characters of JSON up to which an output stays in the database. */
+  /** Outputs up to this many characters of JSON stay in the database. */
   readonly outputInlineLimit: number;
-  /** Bytes of JSON that an output may have. */
+  /** Maximum size of an output, in bytes of JSON. */
   readonly outputLimit: number;
-  /** Triggers that a triggerer runs at once; those that only wait for a moment do not count. */
+  /** Triggers that a triggerer runs at once; timed triggers do not count. */
   readonly triggererCapacity: number;
-  /** Resident memory of a process of triggers; one that uses more is ended. */
+  /** Resident memory limit of a trigger process; a process that exceeds it is ended. */
   readonly triggererMemoryMb: number;
-  /** Whose triggers a triggerer runs. */
+  /** The queues whose triggers a triggerer runs. */
   readonly triggererQueues: readonly string[];
-  /** The signal service: "postgres", the address of a remote one (grpc://host:port), or a module that makes one. */
+  /** The signal service: "postgres", the address of a remote one (grpc://host:port), or a module that creates one. */
   readonly signals: string;
   /** For a remote signal service. */
   readonly signalsToken: string | undefined;
-  /** PEM files for a remote signal service with TLS: whom to trust, and who we are. */
+  /** PEM files for a remote signal service with TLS: the trusted CA, and the client's certificate. */
   readonly signalsCa: string | undefined;
   readonly signalsClientCert: string | undefined;
   readonly signalsClientKey: string | undefined;
-  /** Where signals are served over gRPC. Undefined: nowhere. */
+  /** The port on which signals are served over gRPC. Undefined: not served. */
   readonly signalsPort: number | undefined;
-  /** PEM files for serving them with TLS; with `signalsTlsCa` clients need a certificate, too. */
+  /** PEM files for serving signals with TLS; with `signalsTlsCa` clients need a certificate, too. */
   readonly signalsTlsCert: string | undefined;
   readonly signalsTlsKey: string | undefined;
   readonly signalsTlsCa: string | undefined;
-  /** What is sent for every run that fails. */
+  /** The notices for every run that fails. */
   readonly onFailure: readonly NoticeAction[];
   readonly logLevel: LogLevel;
   readonly logFormat: "pretty" | "json";
@@ -79,13 +79,13 @@ export interface Config {
 export type ConfigName = keyof Config;
 
 export interface ConfigSources {
-  /** As given on the command line; absent means not given. */
+  /** From the command line; absent if not given. */
   readonly flags?: Readonly<Partial<Record<ConfigName, string | number>>>;
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
 }
 
-/** One setting: where it comes from, and how its text is read. */
+/** One setting: its sources, and how its text is parsed. */
 interface Setting<T> {
   readonly flag: string;
   readonly variable: string;
@@ -174,7 +174,7 @@ const SETTINGS: Settings = {
     flag: "--output-limit",
     variable: "TRADEWIND_OUTPUT_LIMIT",
     fallback: "268435456",
-    // A text of JavaScript has no more.
+    // The longest string that JavaScript supports.
     read: (text) => whole(text, 1_024, 500_000_000),
   },
   triggererCapacity: {
@@ -239,7 +239,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
   const value = <Name extends ConfigName>(name: Name): Config[Name] => {
     const setting = SETTINGS[name] as Setting<Config[Name]>;
     const flag = flags[name];
-    // A variable that is set to nothing is one that is not set: that is how shells and compose files clear one.
+    // An empty variable counts as unset: shells and compose files clear variables that way.
     const [source, text] =
       flag !== undefined
         ? [setting.flag, `${flag}`]

@@ -6,12 +6,12 @@ import { DagDefinitionError, email, sendSignal, signal, webhook } from "@tradewi
 import type { NoticeAction } from "@tradewind/sdk/manifest";
 import { Unfit } from "./setting-values.ts";
 
-/** A comma is also part of addresses: only one before the next kind separates. */
+/** Addresses may contain commas: only a comma before the next kind separates. */
 const BETWEEN = /\s*,\s*(?=(?:webhook|email|signal):)/;
 const SHAPE =
   "must be webhook:<address or connection>, email:<address>?connection=<connection> or signal:<key>; several with commas between them";
 
-/** No value is part of an error: the address of a webhook is often its password. */
+/** Errors never contain a value: the address of a webhook is often its password. */
 export function readNotices(text: string): NoticeAction[] {
   if (text.trim() === "") return [];
   return text

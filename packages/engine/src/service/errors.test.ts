@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { messageOf } from "./errors.ts";
 
-it("of several errors that have no message of their own in common, all messages are told", () => {
+it("joins the messages of an AggregateError that has none of its own", () => {
   const refused = ["::1", "127.0.0.1"].map((host) => new Error(`connect ECONNREFUSED ${host}:5432`));
   expect(messageOf(new AggregateError(refused))).toBe(
     "connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432",

@@ -1,4 +1,4 @@
-/** Every error the engine raises on purpose: a stable code to match on, and a message that names the object and the remedy. */
+/** Every error that the engine raises on purpose: a stable code, and a message that names the object and the remedy. */
 export class EngineError extends Error {
   readonly code: string;
   readonly details: Readonly<Record<string, unknown>> | undefined;
@@ -16,9 +16,9 @@ export interface EngineErrorOptions {
   readonly cause?: unknown;
 }
 
-/** The message of anything that was thrown. */
+/** The message of any thrown value. */
 export function messageOf(error: unknown): string {
-  // What Node says of a host with several addresses, none of which answers, has no message of its own.
+  // Node's error for a host with several unreachable addresses has no message of its own.
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   return error instanceof Error ? error.message : String(error);
 }

@@ -23,30 +23,33 @@ afterEach(async () => {
 });
 
 describe("openHome", () => {
-  it("makes folders that are the owner's alone, and may be called again", async () => {
+  it("creates folders for the owner only, and can be called again", async () => {
     await openHome(home.path);
     for (const each of [home.path, home.bundles, home.logs])
       expect((await stat(each)).mode & 0o777).toBe(0o700);
   });
 
-  it("names the folder it cannot use", async () => {
+  it("names a folder that it cannot use", async () => {
     await writeFile(join(folder, "file"), "");
     await expect(openHome(join(folder, "file", "home"))).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
     await expect(openHome(join(folder, "file"))).rejects.toMatchObject({ code: "HOME_UNUSABLE" });
   });
 
-  it.runIf(process.platform === "linux")("does not try forever where no folder can be made", async () => {
-    for (const path of ["/proc/tradewind", "/proc/tradewind/deeper"]) {
-      await expect(openHome(path)).rejects.toMatchObject({
-        code: "HOME_UNUSABLE",
-        message: expect.stringContaining("--home"),
-      });
-    }
-  });
+  it.runIf(process.platform === "linux")(
+    "does not retry forever where no folder can be created",
+    async () => {
+      for (const path of ["/proc/tradewind", "/proc/tradewind/deeper"]) {
+        await expect(openHome(path)).rejects.toMatchObject({
+          code: "HOME_UNUSABLE",
+          message: expect.stringContaining("--home"),
+        });
+      }
+    },
+  );
 });
 
 describe("ensureToken", () => {
-  it("makes a token of 256 bits once, readable by the owner alone", async () => {
+  it("creates a token of 256 bits once, readable by the owner only", async () => {
     const tokens = await Promise.all(Array.from({ length: 10 }, () => ensureToken(home)));
     expect(new Set(tokens).size).toBe(1);
     expect(tokens[0]).toMatch(/^tw_[A-Za-z0-9_-]{43}$/);
@@ -57,14 +60,14 @@ describe("ensureToken", () => {
     expect(await readdir(home.path)).toEqual(expect.not.arrayContaining([expect.stringContaining("token.")]));
   });
 
-  it("refuses a file that holds something else", async () => {
+  it("rejects a file with other contents", async () => {
     await writeFile(home.token, "");
     await expect(ensureToken(home)).rejects.toMatchObject({ code: "TOKEN_FILE_INVALID" });
   });
 });
 
 describe("lockHome", () => {
-  it("refuses a second standalone and names the first, until the first is gone", async () => {
+  it("rejects a second standalone and names the first, until the first is gone", async () => {
     const first = await program();
     expect(first.state).toBe("locked");
     const refused = await lockHome(home).catch((error) => error);
@@ -80,16 +83,16 @@ describe("lockHome", () => {
     await lock.release();
   });
 
-  it("is not fooled by a process that has the dead holder's number", async () => {
+  it("ignores a process that reuses the process id of a dead holder", async () => {
     await mkdir(home.lock);
-    // This very process's parent is alive, but it is not the one that left this entry.
+    // The parent of this process is alive, but did not create this entry.
     await writeFile(join(home.lock, `${process.ppid}-0123456789abcdef`), "{}");
     const lock = await lockHome(home);
     expect(await readdir(home.lock)).toHaveLength(1);
     await lock.release();
   });
 
-  it("lets exactly one of many in, after one was killed, and all agree on token and key", async () => {
+  it("admits exactly one of many after one was killed, and all read the same token and key", async () => {
     const dead = await program();
     dead.child.kill("SIGKILL");
     await once(dead.child, "exit");
@@ -102,7 +105,7 @@ describe("lockHome", () => {
     expect(box.open(Buffer.from(dead.sealed ?? "", "base64"), "test")).toBe("secret");
   });
 
-  it("refuses a second one in the same process too", async () => {
+  it("rejects a second standalone in the same process too", async () => {
     const lock = await lockHome(home);
     await expect(lockHome(home)).rejects.toMatchObject({ code: "HOME_IN_USE" });
     await lock.release();

@@ -5,22 +5,22 @@ import { EngineError, messageOf } from "./errors.ts";
 import { createOnce } from "./private-file.ts";
 import { livingHolder, type ProcessLock, takeProcessLock } from "./process-lock.ts";
 
-/** Tradewind's own folder: everything one installation keeps outside the database. */
+/** Tradewind's own folder: everything that one installation keeps outside of the database. */
 export interface Home {
   readonly path: string;
-  /** The admin token, readable by the owner alone. */
+  /** The admin token, readable by the owner only. */
   readonly token: string;
   readonly secretKey: string;
   readonly postgres: string;
   readonly bundles: string;
   readonly logs: string;
-  /** Large outputs, unless they are put elsewhere. */
+  /** Large outputs, unless configured elsewhere. */
   readonly outputs: string;
-  /** Taken by the one standalone that works on this home. */
+  /** Held by the standalone that runs on this home. */
   readonly lock: string;
 }
 
-/** The paths of a home, whether or not the folder exists. */
+/** The paths of a home, which need not exist. */
 export function homeAt(path: string): Home {
   const root = resolve(path);
   return {
@@ -35,22 +35,22 @@ export function homeAt(path: string): Home {
   };
 }
 
-/** Where a home has its logs, whether or not there is such a home. */
+/** The log folder of a home, which need not exist. */
 export function logFolder(path: string): string {
   return homeAt(path).logs;
 }
 
-/** Where a home has its large outputs, whether or not there is such a home. */
+/** The folder for large outputs of a home, which need not exist. */
 export function outputFolder(path: string): string {
   return homeAt(path).outputs;
 }
 
-/** Where a home has its secret key, whether or not there is one. */
+/** The secret key file of a home, which need not exist. */
 export function keyFile(path: string): string {
   return homeAt(path).secretKey;
 }
 
-/** Makes what is missing. The folders are the owner's alone: logs and bundles hold what tasks print and do. */
+/** Creates what is missing. Only the owner has access: logs and bundles contain the output and code of tasks. */
 export async function openHome(path: string): Promise<Home> {
   const home = homeAt(path);
   try {
@@ -67,8 +67,8 @@ export async function openHome(path: string): Promise<Home> {
 }
 
 /**
- * With its parents, one after the other: where the system makes no folders at all (below /proc), Node's own recursive
- * mkdir tries forever, in a thread that keeps the process from ending.
+ * Creates parents one after the other: where the system allows no folders at all (below /proc), Node's own recursive
+ * mkdir retries forever, in a thread that keeps the process from ending.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
@@ -76,7 +76,7 @@ export async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { mode: 0o700 });
   } catch (error) {
-    // Another process may have made it a moment ago.
+    // Another process may have created it meanwhile.
     if ((error as NodeJS.ErrnoException).code !== "EEXIST" || !(await isFolder(path))) throw error;
   }
 }
@@ -91,7 +91,7 @@ export function newToken(): string {
   return `tw_${randomBytes(32).toString("base64url")}`;
 }
 
-/** The admin token, made at the first start. */
+/** The admin token, created at the first start. */
 export async function ensureToken(home: Home): Promise<string> {
   await createOnce(home.token, newToken);
   const token = (await readFile(home.token, "utf8")).trim();
@@ -104,7 +104,7 @@ export async function ensureToken(home: Home): Promise<string> {
   return token;
 }
 
-/** Refuses a second standalone on the same home. The lock of a killed one is void by itself. */
+/** Rejects a second standalone on the same home. The lock of a killed one is void. */
 export async function lockHome(home: Home): Promise<ProcessLock> {
   const taken = await takeProcessLock(home.lock);
   if ("lock" in taken) return taken.lock;
@@ -117,7 +117,7 @@ export async function lockHome(home: Home): Promise<ProcessLock> {
   );
 }
 
-/** The standalone that runs on this home now, for those who want to talk to it. */
+/** The standalone that runs on this home now, for its clients. */
 export async function findStandalone(
   home: Home,
 ): Promise<{ pid: number; url: string | undefined } | undefined> {

@@ -19,7 +19,7 @@ describe("createLogger", () => {
     ]);
   });
 
-  it("leaves out what is below its level", () => {
+  it("omits entries below its level", () => {
     const { logger, lines } = capture({ format: "json", level: "warn" });
     logger.debug("a");
     logger.info("b");
@@ -28,7 +28,7 @@ describe("createLogger", () => {
     expect(lines().map((line) => JSON.parse(line).message)).toEqual(["c", "d"]);
   });
 
-  it("tells errors with their code and cause", () => {
+  it("logs errors with their code and cause", () => {
     const { logger, lines } = capture({ format: "json" });
     const error = new EngineError("SOME_CODE", "it broke", { cause: new Error("because") });
     logger.error("failed", { error });
@@ -39,7 +39,7 @@ describe("createLogger", () => {
     });
   });
 
-  it("is readable by people, and cannot be made to forge a line or move the cursor", () => {
+  it("is readable, and prevents forged lines and cursor movement", () => {
     const { logger, lines } = capture({ format: "pretty" });
     logger.warn("bad\n00:00:00.000 INFO  forged \u001b[2J", { dag: "sales", text: "a b", list: [1] });
     expect(lines()).toEqual([
@@ -56,7 +56,7 @@ describe("createLogger", () => {
     expect(lines()[1]).toMatch(/^ {4}Error: it broke$/);
   });
 
-  it("prints a field of several lines below its entry, indented, and still forges nothing", () => {
+  it("prints a field of several lines below its entry, indented, and prevents forged entries", () => {
     const { logger, lines } = capture({ format: "pretty" });
     const frame =
       'a.ts:3:5: Unexpected "="\n\n> 3 | \tx = = 1\r\n    | \t    ^\n\u001b[2J00:00:00.000 INFO  forged\n';
@@ -77,14 +77,14 @@ describe("createLogger", () => {
     ]);
   });
 
-  it("survives values that have no JSON, and a reader that went away", () => {
+  it("survives values that have no JSON, and a closed output stream", () => {
     const { logger, lines, stream } = capture({ format: "json" });
     const cycle: Record<string, unknown> = {};
     cycle["self"] = cycle;
     logger.info("cycle", { cycle });
     expect(lines()[0]).toMatch(/cannot be logged/);
     stream.destroy(new Error("EPIPE"));
-    logger.info("nobody hears this");
+    logger.info("lost");
   });
 });
 

@@ -14,7 +14,7 @@ export interface Logger {
 
 export interface LoggerOptions {
   readonly level?: LogLevel;
-  /** Where lines go: standard error unless told. */
+  /** Destination. Default: standard error. */
   readonly stream?: NodeJS.WritableStream & { readonly isTTY?: boolean };
   /** "pretty" for people, "json" (one object per line) for machines. */
   readonly format?: "pretty" | "json";
@@ -30,7 +30,7 @@ export function createLogger(options: LoggerOptions = {}): Logger {
   return new StreamLogger({ least: LOG_LEVELS.indexOf(options.level ?? "info"), stream, render }, {});
 }
 
-/** For tests and for parts that were given no logger. */
+/** For tests and for parts without a logger. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},
@@ -118,13 +118,13 @@ function prettyValue(value: unknown): string {
   return stringify(value);
 }
 
-/** A message often carries text of users: it may not forge a second line or move the cursor. */
+/** A message may contain text of users: it must not forge a second line or move the cursor. */
 function oneLine(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: those are what is looked for
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (char) => JSON.stringify(char).slice(1, -1));
 }
 
-/** Further lines of an entry: none of them begins where an entry begins. Tabs stay, for what is aligned by them. */
+/** Further lines of an entry are indented, so none looks like the start of an entry. Tabs stay, for alignment. */
 function indent(text: string): string {
   return text
     .split(/\r?\n/)
@@ -154,7 +154,7 @@ function errorObject(error: Error): Record<string, unknown> {
 
 const tended = new WeakSet<object>();
 
-/** A reader of our output that went away (`| head`) must not end the service. */
+/** A closed output stream (`| head`) must not end the service. */
 function keepAliveWithout(stream: NodeJS.WritableStream): void {
   if (tended.has(stream)) return;
   tended.add(stream);

@@ -31,15 +31,15 @@ it.each([
   "MY_AWS_REGION is missing",
   "aws_region is missing",
   "Cannot read properties of undefined (reading 'split')",
-])("says nothing about %j", (message) => {
+])("gives no hint for %j", (message) => {
   expect(hint(message)).toBeNull();
 });
 
-it("says nothing about a variable that the DAG has set itself", () => {
+it("gives no hint for a variable that the DAG has set itself", () => {
   expect(hint("AWS_REGION is wrong", ["AWS_REGION"])).toBeNull();
 });
 
-it("has a line for each name, once, and for three at most", () => {
+it("has one line per name, for three names at most", () => {
   expect(hint("AWS_REGION and AWS_REGION and AWS_ACCESS_KEY_ID")).toBe(
     `${line("AWS_REGION")}\n${line("AWS_ACCESS_KEY_ID")}`,
   );

@@ -1,13 +1,13 @@
 /**
- * Explains an error that names an environment variable which the service has and user code has not. Only names are looked
- * at: no value leaves the service.
+ * Explains an error that names an environment variable which is set for the service and not for user code. Only names are
+ * compared: no value leaves the service.
  */
 import { withheldNames } from "./user-environment.ts";
 
-/** Longer texts are logs, not messages: a name in them says little. */
+/** Longer texts are logs, not messages: a name in them proves little. */
 const MAX_LENGTH = 4_096;
 const MAX_NAMES = 3;
-/** In a line that says so, any name counts; elsewhere only one that can hardly be a word of the sentence. */
+/** In a line about the environment any name counts; elsewhere only a name that can hardly be a word of the sentence. */
 const ABOUT_ENVIRONMENT = /\benv\b|environment|\b(?:not|un|must be) ?set\b/i;
 /** In capitals and not a part of a path or of another name; or any name after `process.env.`. */
 const NAMES = /(?<![\w/.-])[A-Z][A-Z0-9_]+(?![\w/-])|(?<=\benv\.)[A-Za-z_]\w*/g;
@@ -38,12 +38,12 @@ export function missingVariableHint(
   return names.map((name) => `${name} is set ${set} ${remedy}`).join("\n");
 }
 
-/** About the variables of this process. */
+/** For the variables of this process. */
 export function hintOfService(text: string, set: SetWhere): string | null {
   return missingVariableHint(text, withheldNames(process.env), { set });
 }
 
-/** The message, with the hint in a line of its own. */
+/** The message, with the hint in a separate line. */
 export function withMissingVariables(message: string, set: SetWhere): string {
   const hint = hintOfService(message, set);
   return hint === null ? message : `${message}\n${hint}`;

@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { createLogger } from "./logger.ts";
 import { Outage } from "./outage.ts";
 
-it("tells a failure once, another one too, and that it is over", () => {
+it("logs a failure once, a different failure too, and the recovery", () => {
   const lines: string[] = [];
   const stream = new Writable({
     write: (chunk, _, done) => {

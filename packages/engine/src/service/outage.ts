@@ -1,13 +1,13 @@
 import { messageOf } from "./errors.ts";
 import type { Logger } from "./logger.ts";
 
-/** Of what is tried every few seconds: a failure is told once, not each time, and so is that it works again. */
+/** For an operation that is tried every few seconds: logs a failure once instead of each time, and the recovery. */
 export class Outage {
   readonly #logger: Logger;
   readonly #what: string;
   #told: string | null = null;
 
-  /** @param what What cannot be done while it lasts, e.g. "look after deadlines". */
+  /** @param what The operation that fails, e.g. "look after deadlines". */
   constructor(logger: Logger, what: string) {
     this.#logger = logger;
     this.#what = what;

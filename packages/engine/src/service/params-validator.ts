@@ -1,6 +1,6 @@
 /**
- * Checks a run's conf against the JSON Schema its DAG version published, before the run exists. The task's process
- * checks it again with the author's own validator; this check is there to tell the caller at once, by field.
+ * Validates a run's conf against the JSON Schema of its DAG version, before the run exists. The task's process validates
+ * it again with the author's own validator; this check reports errors to the caller at once, by field.
  */
 import { unknownConfKeys } from "@tradewind/sdk/conf-keys";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -21,10 +21,10 @@ export interface CheckedVersion {
 }
 
 export class ParamsValidator {
-  /** By version id, which never changes its schema. null: a schema Ajv cannot use, left to the task's own check. */
+  /** By version id; the schema of a version never changes. Null: a schema that Ajv cannot use, left to the task's own check. */
   readonly #compiled = new Map<number, ValidateFunction | null>();
 
-  /** What is wrong, by field; nothing when the version publishes no schema. */
+  /** The problems by field; empty if the version has no schema. */
   problems(version: CheckedVersion, conf: Json): readonly ParamsProblem[] {
     if (version.schema === null) return [];
     const unknown = unknownConfKeys(version.schema, conf);
@@ -75,12 +75,12 @@ function problemOf(error: {
   return { path: place, problem: messageOf(error), keyword: error.keyword };
 }
 
-/** Told with the nearest name by `unknownConfKeys`. */
+/** `unknownConfKeys` reports these with the nearest name. */
 function isAboutKeys({ instancePath, keyword }: { instancePath: string; keyword: string }): boolean {
   return instancePath === "" && keyword === "additionalProperties";
 }
 
-/** Ajv says that there are allowed values, and keeps them to itself. */
+/** Ajv's message does not list the allowed values. */
 function messageOf({ message, params }: { message?: string; params: Record<string, unknown> }): string {
   if (Array.isArray(params.allowedValues)) return `must be ${oneOf(params.allowedValues)}`;
   if ("allowedValue" in params) return `must be ${oneOf([params.allowedValue])}`;

@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { chmod, link, rm, stat, writeFile } from "node:fs/promises";
 
 /**
- * Makes a file that only its owner can read, with all its contents at once, unless it is there. Of two processes that
- * do so at the same moment one wins, and both find the winner's contents afterwards.
+ * Creates a file that only its owner can read, with all its contents at once, unless it exists. Of two processes that do
+ * so at the same time one wins, and both then read the winner's contents.
  */
 export async function createOnce(path: string, contents: () => string): Promise<void> {
   const known = await stat(path).catch(() => undefined);

@@ -3,8 +3,8 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 
 /**
- * Who a process id belongs to, across reuse of the number: the id alone may by now be somebody else's.
- * Null when no such process runs (a zombie does not run).
+ * Identifies a process across reuse of its id, which may belong to another process by now.
+ * Null if no such process runs (a zombie does not run).
  */
 export function processIdentity(pid: number): string | null {
   if (!Number.isInteger(pid) || pid <= 0) return null;
@@ -15,7 +15,7 @@ export function isRunning(pid: number): boolean {
   return processIdentity(pid) !== null;
 }
 
-/** The same as a file name, beginning with the id. A name that no running process has will never be one's again. */
+/** The same as a file name, beginning with the id. A name without a running process is never used again. */
 export function processName(pid: number): string | null {
   const identity = processIdentity(pid);
   return identity === null
@@ -26,7 +26,7 @@ export function processName(pid: number): string | null {
 function linuxIdentity(pid: number): string | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The command name in parentheses may itself hold spaces and parentheses: fields are counted from the last ")".
+    // The command name in parentheses may contain spaces and parentheses: fields are counted from the last ")".
     const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
     const state = fields[0];
     const startTicks = fields[19];

@@ -4,16 +4,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { processName } from "./process-identity.ts";
 
 /**
- * A lock between processes of one machine that needs no cleaning up after kill -9.
+ * A lock between processes of one machine that needs no cleanup after kill -9.
  *
- * It is a folder with one entry per process that wants or has it. Who enters writes its entry first and looks for
- * others second, so of two that come at once at least one sees the other; who sees a living other withdraws and tries
- * again a little later. An entry is removed by its owner, or by anyone once its owner is dead: it is named after the
- * process's identity (number and start time), which never lives again, so that removal cannot hit a fresh lock. That
- * is the race a single lock file has.
+ * It is a folder with one entry per process that requests or holds the lock. A process first writes its entry, then looks
+ * for others, so of two concurrent processes at least one sees the other. A process that sees a living other withdraws
+ * and retries a little later. An entry is removed by its owner, or by any process once its owner is dead. It is named
+ * after the process's identity (id and start time), which never recurs, so the removal cannot hit a new lock. A single
+ * lock file has that race.
  */
 export interface ProcessLock {
-  /** What others are told about the holder. */
+  /** Details about the holder, for other processes. */
   describe(details: Readonly<Record<string, unknown>>): Promise<void>;
   release(): Promise<void>;
 }
@@ -23,7 +23,7 @@ export interface LockHolder {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Takes the lock, or says who has it after `waitMs` of trying. */
+/** Acquires the lock, or returns its holder after `waitMs`. */
 export async function takeProcessLock(
   folder: string,
   waitMs = 500,
@@ -33,12 +33,12 @@ export async function takeProcessLock(
     const holder = await tryToEnter(folder);
     if (holder === undefined) return { lock: lockOn(folder) };
     if (performance.now() >= deadline) return { holder };
-    // Two that met have both withdrawn: different waits let one of them through.
+    // Both processes of a collision have withdrawn: random waits let one of them through.
     await sleep(10 + Math.random() * 60);
   }
 }
 
-/** Who holds the lock now, this process excepted. */
+/** The current holder of the lock, this process excepted. */
 export async function livingHolder(folder: string): Promise<LockHolder | undefined> {
   const own = processName(process.pid);
   for (const entry of await readdir(folder).catch(() => [] as string[])) {
@@ -51,7 +51,7 @@ export async function livingHolder(folder: string): Promise<LockHolder | undefin
   return undefined;
 }
 
-// Within one process its entry cannot tell two holders apart.
+// The entry of a process cannot distinguish two holders within it.
 const heldHere = new Set<string>();
 
 async function tryToEnter(folder: string): Promise<LockHolder | undefined> {
@@ -81,7 +81,7 @@ function lockOn(folder: string): ProcessLock {
   };
 }
 
-/** Details are for people: half written ones count as none. */
+/** Details are for display: partly written ones count as none. */
 async function readDetails(path: string): Promise<Readonly<Record<string, unknown>>> {
   try {
     return JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;

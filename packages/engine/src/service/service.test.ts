@@ -16,19 +16,19 @@ describe("startAll and stopAll", () => {
     expect(events).toEqual(["start a", "start b", "start c", "stop c", "stop b", "stop a"]);
   });
 
-  it("unwind a failed start, the failed one included, and throw its error", async () => {
+  it("unwind a failed start, the failed service included, and throw its error", async () => {
     const services = [service("a"), service("b", { start: "no port" }), service("c")];
     await expect(startAll(services)).rejects.toThrow("no port");
     expect(events).toEqual(["start a", "start b", "stop b", "stop a"]);
   });
 
-  it("throw the start's error even when the unwinding fails too", async () => {
+  it("throw the start's error even if the unwinding fails too", async () => {
     await expect(
       startAll([service("a", { stop: "stuck" }), service("b", { start: "no port" })]),
     ).rejects.toThrow("no port");
   });
 
-  it("log the stack of a failed start only when its error has no code to tell it by", async () => {
+  it("log the stack of a failed start only if its error has no code", async () => {
     const logged: string[] = [];
     const logger: Logger = { ...silentLogger, error: (message) => logged.push(message) };
     const coded = { ...service("a"), start: () => Promise.reject(new EngineError("API_ADDRESS", "taken")) };
@@ -38,7 +38,7 @@ describe("startAll and stopAll", () => {
     expect(logged).toEqual(["service failed to start"]);
   });
 
-  it("stop all even when some fail, and tell of every failure", async () => {
+  it("stop all services even if some fail, and report every failure", async () => {
     const services = [service("a", { stop: "one" }), service("b"), service("c", { stop: "two" })];
     await expect(stopAll(services)).rejects.toThrow("two; one");
     expect(events).toEqual(["stop c", "stop b", "stop a"]);

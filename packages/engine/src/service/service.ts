@@ -1,28 +1,28 @@
 import { EngineError, messageOf } from "./errors.ts";
 import { type Logger, silentLogger } from "./logger.ts";
 
-/** Something that runs until it is stopped. `stop` may be called at any time, more than once, and ends what `start` began. */
+/** A unit that runs until it is stopped. `stop` may be called at any time, more than once, and ends everything `start` began. */
 export interface Service {
   readonly name: string;
   start(): Promise<void>;
-  /** Before a stop: takes no further work, and gives what is under way a limited time to end. */
+  /** Before a stop: accepts no further work, and gives active work a limited time to end. */
   drain?(): Promise<void>;
-  /** Ends a drain that is under way: what still runs is asked to stop. False: there is none. */
+  /** Ends a drain in progress: running work is asked to stop. False if there is none. */
   endDrain?(): boolean;
   stop(): Promise<void>;
 }
 
-/** Starts in the order given. When one fails, those already started are stopped, last first, and its error is thrown. */
+/** Starts in the given order. If one fails, the started services are stopped, last first, and its error is thrown. */
 export async function startAll(services: readonly Service[], logger: Logger = silentLogger): Promise<void> {
   const started: Service[] = [];
   for (const service of services) {
-    // Counted before it has started: a start that fails halfway may have something to stop too.
+    // Added before it has started: a start that fails halfway may have something to stop too.
     started.push(service);
     try {
       await service.start();
       logger.debug("service started", { service: service.name });
     } catch (error) {
-      // An error with a code says all there is to say, to whoever gets it; a stack in the log would only hide that.
+      // An error with a code is complete without a stack.
       const level = error instanceof EngineError ? "debug" : "error";
       logger[level]("service failed to start", { service: service.name, error });
       await stopAll(started, logger).catch(() => {});
@@ -31,7 +31,7 @@ export async function startAll(services: readonly Service[], logger: Logger = si
   }
 }
 
-/** Stops in reverse order, all of them even when some fail; then throws what failed. */
+/** Stops in reverse order, all of them even if some fail; then throws the failures. */
 export async function stopAll(services: readonly Service[], logger: Logger = silentLogger): Promise<void> {
   const failures: unknown[] = [];
   for (const service of services.toReversed()) {

@@ -1,8 +1,8 @@
-/** How the texts of settings are read: each answers the value, or throws what is wrong with it. */
+/** Parsers for the texts of settings: each returns the value, or throws the problem. */
 import { isAbsolute, resolve } from "node:path";
 import { namesIn, problemOf } from "./user-environment.ts";
 
-/** Says what is wrong with a value; the name of its setting comes before it. */
+/** The problem with a value; the caller puts the name of the setting before it. */
 export class Unfit extends Error {}
 
 export function folder(text: string, cwd: string): string {
@@ -33,8 +33,8 @@ export function signalService(text: string, cwd: string): string {
 }
 
 /**
- * `file:` alone stands for a folder of the home, wherever that is moved to. A path that begins anywhere would be another
- * folder for each process, and references to it are kept.
+ * `file:` alone stands for a folder of the home, which may move. A relative path would be another folder for each
+ * process, and references to it are stored.
  */
 export function outputStore(text: string, cwd: string): string {
   if (text.startsWith("file:") && !text.includes("\0")) {
@@ -85,7 +85,7 @@ export function oneOf<T extends string>(text: string, choices: readonly T[]): T 
   throw new Unfit(`is ${JSON.stringify(text)}: it must be one of ${choices.join(", ")}.`);
 }
 
-/** The value itself is never part of the message: it holds a password. */
+/** The message never contains the value, which may hold a password. */
 export function publicUrl(text: string): string {
   const shape = "must be the API's address for others, without a query: https://tradewind.example.com.";
   const url = URL.canParse(text) ? new URL(text) : null;

@@ -1,7 +1,7 @@
 /**
- * Ends streams whose token was revoked or has expired. A request is checked when it begins; a stream may go on for days.
- * Each token with an open stream is looked up again every two seconds, however many streams it has. While the database
- * is away nothing is known, and nothing is ended.
+ * Ends streams whose token was revoked or has expired. A request is checked when it begins; a stream may last for days.
+ * Each token with an open stream is checked every two seconds, once for all its streams. While the database is
+ * unavailable, no stream is ended.
  */
 export class TokenWatch {
   readonly #isValid: (token: string) => Promise<boolean>;
@@ -12,7 +12,7 @@ export class TokenWatch {
     this.#isValid = isValid;
   }
 
-  /** Calls `onRevoked` once, unless the answer is called before. */
+  /** Calls `onRevoked` once, unless the returned function is called before. */
   watch(token: string, onRevoked: () => void): () => void {
     const streams = this.#watched.get(token) ?? new Set();
     this.#watched.set(token, streams.add(onRevoked));

@@ -31,11 +31,11 @@ const OTHERS = { AWS_REGION: "eu", AWS_SECRET_ACCESS_KEY: "x", HF_TOKEN: "y", NO
 const SOURCE = { ...NEEDED, ...SECRETS, ...OTHERS, TRADEWIND_TASK_USER: "60802" };
 
 describe("userEnvironment", () => {
-  it("has what programs need, proxies, certificates, locale and time zone by default", () => {
+  it("includes what programs need, proxies, certificates, locale and time zone by default", () => {
     expect(userEnvironment(SOURCE)).toEqual(NEEDED);
   });
 
-  it("adds what TRADEWIND_TASK_ENV names, by name or by pattern", () => {
+  it("adds the variables of TRADEWIND_TASK_ENV, by name or by pattern", () => {
     const passed = (list: string) => {
       const all = userEnvironment({ ...SOURCE, TRADEWIND_TASK_ENV: list });
       return Object.keys(all).filter((name) => !(name in NEEDED));
@@ -59,7 +59,7 @@ describe("userEnvironment", () => {
   });
 });
 
-it("names what a pattern matches and is withheld", () => {
+it("returns withheld variables that a pattern matches", () => {
   expect(refusedNames({ ...SOURCE, TRADEWIND_TASK_ENV: "*_URL,AWS_*" })).toEqual([
     "DATABASE_URL",
     "REDIS_URL",
@@ -67,7 +67,7 @@ it("names what a pattern matches and is withheld", () => {
   expect(refusedNames({ ...SOURCE, TRADEWIND_TASK_ENV: "AWS_*" })).toEqual([]);
 });
 
-it("tells what is set and not passed on, without what never is", () => {
+it("returns variables that are set and not passed on, except those that never are", () => {
   expect([...withheldNames({ ...SOURCE, TRADEWIND_TASK_ENV: "AWS_*" })]).toEqual([
     "HF_TOKEN",
     "NODE_OPTIONS",
@@ -77,17 +77,17 @@ it("tells what is set and not passed on, without what never is", () => {
 describe("TRADEWIND_TASK_ENV", () => {
   const read = (list: string) => readConfig({ env: { TRADEWIND_TASK_ENV: list } }).taskEnv;
 
-  it("takes names and patterns", () => {
+  it("accepts names and patterns", () => {
     expect(read("AWS_*, HF_TOKEN")).toEqual(["AWS_*", "HF_TOKEN"]);
     expect(read("*,TRADEWIND_*")).toEqual(["*", "TRADEWIND_*"]);
   });
 
-  it("is refused when it names a secret or a setting of Tradewind", () => {
+  it("is rejected if it names a secret or a setting of Tradewind", () => {
     for (const name of ["DATABASE_URL", "TRADEWIND_TOKEN", "REDIS_URL", "TRADEWIND_TASK_USER"])
       expect(() => read(`AWS_*,${name}`)).toThrow(`TRADEWIND_TASK_ENV names ${name}, which is never passed`);
   });
 
-  it("is refused when it has something that is no name", () => {
+  it("is rejected if it contains an invalid name", () => {
     expect(() => read("AWS_*,HF-TOKEN")).toThrow(
       'TRADEWIND_TASK_ENV has "HF-TOKEN": give names with commas between them, such as AWS_*,HF_TOKEN.',
     );

@@ -1,10 +1,10 @@
 /**
  * The environment of every process that runs user code: tasks, callbacks, triggers, timetables, the import of DAG files.
- * It is built up from an allow-list, never cut down from ours, so that a secret added to the engine's environment tomorrow
- * is not in it either. The list is read from the environment itself: all of these processes get the same.
+ * It is built from an allow-list, not by removing variables from ours, so that a new secret in the engine's environment is
+ * not passed on by accident. The list is in the environment itself: all of these processes get the same.
  */
 
-/** What programs need to run and to reach the network. In capitals or not: proxies are spelt both ways, Windows has `Path`. */
+/** What programs need to run and to reach the network. Case-insensitive: proxies are spelled both ways, Windows has `Path`. */
 const ALWAYS = new RegExp(
   `^(?:${[
     "PATH|HOME|TMPDIR|TMP|TEMP|SYSTEMROOT|PATHEXT|NODE_ENV|NODE_COMPILE_CACHE",
@@ -16,12 +16,12 @@ const ALWAYS = new RegExp(
 );
 const SETTING = "TRADEWIND_TASK_ENV";
 const TASK_PREFIX = "TRADEWIND_TASK_";
-/** Settings of the services, though they begin with the prefix. */
+/** Settings of the services, although they have the prefix. */
 const TASK_SETTINGS: ReadonlySet<string> = new Set([SETTING, "TRADEWIND_TASK_USER"]);
-/** Credentials of the services whose names are not ours. */
+/** Credentials of the services with names that are not ours. */
 const SECRETS: ReadonlySet<string> = new Set("DATABASE_URL PGPASSWORD PGPASSFILE REDIS_URL".split(" "));
 
-/** Of the allow-list. */
+/** A name in the allow-list. */
 const NAME = /^[\w*]+$/;
 
 type Source = Readonly<Record<string, string | undefined>>;
@@ -41,13 +41,13 @@ function isEngineSetting(name: string): boolean {
   return upper.startsWith("TRADEWIND_") && !upper.startsWith(TASK_PREFIX);
 }
 
-/** Variables that are set for this process and not passed on, though they could be. */
+/** Variables that are set for this process and not passed on, although they could be. */
 export function withheldNames(source: Source): ReadonlySet<string> {
   const isAllowed = allowed(source);
   return new Set(Object.keys(source).filter((name) => !isAllowed(name) && !isEngineSetting(name)));
 }
 
-/** Variables that a pattern of the allow-list matches and that are not passed on all the same. */
+/** Variables that a pattern of the allow-list matches and that are still not passed on. */
 export function refusedNames(source: Source): string[] {
   const pattern = patternOf(source[SETTING]);
   return Object.keys(source).filter((name) => isEngineSetting(name) && pattern.test(name));
@@ -59,7 +59,7 @@ export function namesIn(list: string): string[] {
   return names.filter((name) => name !== "");
 }
 
-/** What is wrong with an allow-list; null: nothing. A pattern may match a secret: it is withheld, with a warning. */
+/** The problem with an allow-list, or null. A pattern may match a secret: it is withheld, with a warning. */
 export function problemOf(list: string): string | null {
   const names = namesIn(list);
   const odd = names.find((name) => !NAME.test(name));

@@ -24,13 +24,13 @@ beforeAll(async () => {
 const open = (signals: string, signalsToken?: string) =>
   openSignals({ config: { signals, signalsToken }, database: test.db, logger: silentLogger, wakeUps });
 
-it("is PostgreSQL's unless told", async () => {
+it("is PostgreSQL by default", async () => {
   const service = await open("postgres");
   expect(service).toBeInstanceOf(PostgresSignals);
   await service.close();
 });
 
-it("is that of a remote server, with its token", async () => {
+it("is a remote server, with its token", async () => {
   const behind = await open("postgres");
   const server = new GrpcSignalServer({
     service: behind,
@@ -50,7 +50,7 @@ it("is that of a remote server, with its token", async () => {
   await behind.close();
 });
 
-it("is what a module makes, and says what is wrong with one that makes none", async () => {
+it("is created by a module, and rejects a module that creates none", async () => {
   const module = async (name: string, code: string) => {
     await writeFile(join(folder, name), code);
     return join(folder, name);
@@ -66,7 +66,7 @@ it("is what a module makes, and says what is wrong with one that makes none", as
   expect((await service.list({ key: "own" })).signals).toMatchObject([{ sender: "own" }]);
   await service.close();
   for (const [name, code, why] of [
-    ["none.mjs", "export const a = 1;", "its default export is no function"],
+    ["none.mjs", "export const a = 1;", "its default export is not a function"],
     ["half.mjs", "export default () => ({ send() {}, list() {} });", "lacks position, subscribe"],
     ["broken.mjs", "throw new Error('not today');", "not today"],
   ] as const) {

@@ -1,6 +1,6 @@
 /**
- * The signal service that the configuration names. A module of one's own is loaded here, into the process itself: it
- * is part of the installation, chosen by whoever runs it, as is the database; it is not the code of a DAG.
+ * The signal service that the configuration names. A user-defined module is loaded into the process itself: it is part
+ * of the installation, chosen by the operator like the database, and not the code of a DAG.
  */
 import { pathToFileURL } from "node:url";
 import type { WakeUps } from "../job/wake-up.ts";
@@ -19,7 +19,7 @@ export interface SignalParts {
   readonly wakeUps: WakeUps;
 }
 
-/** What a module of one's own exports as `default`. */
+/** The default export of a user-defined module. */
 export type SignalServiceFactory = (parts: SignalParts) => SignalService | Promise<SignalService>;
 
 export async function openSignals(parts: SignalParts): Promise<SignalService> {
@@ -27,7 +27,7 @@ export async function openSignals(parts: SignalParts): Promise<SignalService> {
   const logger = parts.logger.child({ component: "signals" });
   if (config.signals === "postgres") return new PostgresSignals({ database, logger, wakeUps });
   if (/^grpcs?:\/\//.test(config.signals)) {
-    // Only now: most processes never need it, and it takes its time to load.
+    // Loaded lazily: most processes never need it, and it is slow to load.
     const { SignalClient } = await import("./grpc/client.ts");
     const { signals, signalsCa: ca, signalsClientCert: cert, signalsClientKey: key } = config;
     const token = config.signalsToken ?? "";
@@ -40,7 +40,7 @@ async function fromModule(path: string, parts: SignalParts): Promise<SignalServi
   const refused = (why: string, cause?: unknown) =>
     new EngineError(
       "SIGNAL_SERVICE_MODULE",
-      `TRADEWIND_SIGNALS names the module ${path}, which gives no signal service: ${why}.`,
+      `TRADEWIND_SIGNALS names the module ${path}, which provides no signal service: ${why}.`,
       { cause },
     );
   let module: { default?: unknown };
@@ -49,10 +49,10 @@ async function fromModule(path: string, parts: SignalParts): Promise<SignalServi
   } catch (error) {
     throw refused(messageOf(error), error);
   }
-  if (typeof module.default !== "function") throw refused("its default export is no function");
+  if (typeof module.default !== "function") throw refused("its default export is not a function");
   const service = await (module.default as SignalServiceFactory)(parts);
   const missing = METHODS.filter((name) => typeof service?.[name] !== "function");
-  if (missing.length > 0) throw refused(`what it makes lacks ${missing.join(", ")}`);
+  if (missing.length > 0) throw refused(`the service that it creates lacks ${missing.join(", ")}`);
   return service;
 }
 

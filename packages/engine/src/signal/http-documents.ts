@@ -1,4 +1,4 @@
-/** Signals, places and what listeners store, as the REST API has them: JSON with snake_case names, times in ISO 8601. */
+/** Signals, places and listener records in the REST API: JSON with snake_case names, times in ISO 8601. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../store/signal/signals-listener.ts";
 import { readPosition, type Signal, type SignalStart, showPosition } from "./signal.ts";
@@ -80,7 +80,7 @@ export function readDeadLetter({ is_retried, signal, time, ...letter }: DeadLett
   return { ...letter, signal: readSignal(signal), time: new Date(time), isRetried: is_retried };
 }
 
-/** Where to begin, as one of `from`, `after_version`, `since` and `position`. */
+/** The start position, as one of `from`, `after_version`, `since` and `position`. */
 export function startQuery(start: SignalStart): Record<string, string | number> {
   if (typeof start === "string") return { from: start };
   if ("position" in start) return { position: start.position };

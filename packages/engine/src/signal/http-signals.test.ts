@@ -20,7 +20,7 @@ describe("signals over HTTP", () => {
   for (const { name, run } of signalServiceConformance(() => signalSubject({ front: front(true) })))
     it(name, run);
 
-  it("says who refused it", async () => {
+  it("reports which service rejected the token", async () => {
     const subject = await signalSubject({
       front: async (stage) => {
         const api = await serveApi(stage.url);
@@ -37,11 +37,11 @@ describe("signals over HTTP", () => {
     // As over gRPC.
     const refused = { code: "UNAUTHENTICATED", message: expect.stringContaining("unknown or has expired") };
     await expect(subject.service.send([{ key: "k" }])).rejects.toMatchObject(refused);
-    // None of these waits for what never comes.
+    // None of these may wait forever.
     for (const name of ["l", null])
       await expect(subject.service.listen(name, {}, new Collector())).rejects.toMatchObject(refused);
     await subject.close();
-    expect(() => HttpSignals.connect("ftp://x", { token: "t" })).toThrow("no address");
+    expect(() => HttpSignals.connect("ftp://x", { token: "t" })).toThrow("Invalid signal service address");
   });
 });
 

@@ -1,4 +1,4 @@
-/** A client of the signal service over HTTP: the REST API and its token, long polls for listeners. Nothing but fetch. */
+/** A client of the signal service over HTTP: the REST API and its token, long polls for listeners. Needs only fetch. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
@@ -26,7 +26,7 @@ export interface HttpSignalsOptions {
 }
 
 const TIMEOUT_MS = 10_000;
-/** The longest the server waits. */
+/** The longest wait that the server allows. */
 const POLL_MS = 30_000;
 
 export class HttpSignals extends RemoteSignals {
@@ -54,7 +54,7 @@ class HttpTransport implements SignalTransport {
     if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {
       throw new EngineError(
         "SIGNAL_SERVICE_ADDRESS",
-        `"${url.slice(0, 100)}" is no address of a signal service: write it like http://host:8080.`,
+        `Invalid signal service address "${url.slice(0, 100)}": write it like http://host:8080.`,
       );
     }
     this.#url = url.replace(/\/+$/, "");

@@ -1,4 +1,4 @@
-/** Signals for programs outside the engine: clients, and what an implementation of one's own needs. */
+/** Signals for programs outside of the engine: clients, and the types for a custom implementation. */
 export type { SignalParts, SignalServiceFactory } from "./configured-service.ts";
 export { SignalClient, type SignalClientOptions } from "./grpc/client.ts";
 export { HttpSignals, type HttpSignalsOptions } from "./http-signals.ts";

@@ -1,4 +1,4 @@
-/** What `listen` is asked for, looked at before anything is claimed: a mistake must not look like silence. */
+/** Validates the arguments of `listen` before anything is claimed: a mistake must not look like a lack of signals. */
 import { EngineError } from "../service/errors.ts";
 import { readPosition, type SignalFilter, type SignalStart } from "./signal.ts";
 import type { ListenOptions, SignalWatcher } from "./signal-service.ts";
@@ -16,7 +16,7 @@ export interface ListenRequest {
 export function requireListen({ filter, name, options, watcher }: ListenRequest): void {
   if (name !== null && !isName(name))
     throw refused(
-      `its name must have 1 to ${MAX_NAME} characters, got ${show(name)}. null: it has none, and nothing is stored.`,
+      `its name must have 1 to ${MAX_NAME} characters, got ${show(name)}. Use null for a listener without a name, which stores nothing.`,
     );
   if (typeof filter !== "object" || filter === null)
     throw refused(`its filter must be like { key: "order.*" }, got ${show(filter)}.`);
@@ -56,5 +56,5 @@ function show(value: unknown): string {
 }
 
 function refused(why: string): EngineError {
-  return new EngineError("SIGNAL_INVALID", `Nobody can listen like this: ${why}`);
+  return new EngineError("SIGNAL_INVALID", `Invalid listen request: ${why}`);
 }

@@ -1,4 +1,4 @@
-/** Listeners that are killed, connections that break, answers that are lost. */
+/** Killed listeners, broken connections, lost answers. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { createInterface } from "node:readline";
@@ -43,7 +43,7 @@ function open(url: string): PostgresSignals {
 
 interface Child {
   readonly child: ChildProcess;
-  /** Resolves at the next line of this text. */
+  /** Resolves at the next line with this text. */
   said(text: string): Promise<void>;
   kill(): Promise<void>;
 }
@@ -90,7 +90,7 @@ async function until(count: number): Promise<string[]> {
 }
 
 describe("a listener's process", () => {
-  it("killed before the commit has done nothing; the one that takes over does it once", async () => {
+  it("killed before the commit has no effect; the listener that takes over processes the signal once", async () => {
     const first = start("l", true);
     const begun = first.said("begun");
     await first.said("listening");
@@ -106,7 +106,7 @@ describe("a listener's process", () => {
     expect(done).toEqual(["l a 1", "l a 2"]);
   });
 
-  it("killed at any moment, again and again: every effect is there once, in the order of its key", async () => {
+  it("killed at random, repeatedly: every effect is stored once, in the order of its key", async () => {
     const total = 3_000;
     const names = ["l1", "l2"];
     let isOver = false;
@@ -143,7 +143,7 @@ describe("a listener's process", () => {
 });
 
 describe("a connection that breaks", () => {
-  it("after the commit and before its answer: nothing is sent twice, nothing is done twice", async () => {
+  it("after the commit and before its answer: nothing is sent or processed twice", async () => {
     const proxy = await pgProxy(test.url);
     closing.push(() => proxy.close());
     const shaky = open(proxy.url);
@@ -157,7 +157,7 @@ describe("a connection that breaks", () => {
     expect((await service.list({ limit: 1_000 })).signals).toHaveLength(200);
   });
 
-  it("after the commit of what had waited for a retry: it is not done again", async () => {
+  it("after the commit of a retried signal: it is not processed again", async () => {
     const proxy = await pgProxy(test.url);
     closing.push(() => proxy.close());
     let isIll = true;
@@ -175,7 +175,7 @@ describe("a connection that breaks", () => {
     });
     await service.send([{ key: "k", value: 1 }]);
     const [second] = await service.send([{ key: "k", value: 2 }]);
-    // The first is to be tried again, and the second waits behind it: the position goes past both.
+    // The first is retried, and the second waits behind it: the position moves past both.
     const isPassed = () =>
       comparePositions(readPosition(listening.position!), readPosition(second!.position)) >= 0;
     while (!isPassed()) await new Promise((resolve) => setTimeout(resolve, 5));
@@ -189,7 +189,7 @@ describe("a connection that breaks", () => {
     expect(await effects()).toEqual(["1", "2", "3"]);
   });
 
-  it("of those who listen for wake-ups: signals of others still come", async () => {
+  it("of the LISTEN connection: signals of other processes still arrive", async () => {
     const proxy = await pgProxy(test.url);
     closing.push(() => proxy.close());
     const cut = open(proxy.url);

@@ -1,15 +1,15 @@
 /**
- * A listener at work: claims its name, reads from its place, hands signals to its watcher and stores how far it has
- * come, in the transaction of the effect where there are transactions.
+ * A running listener: claims its name, reads from its position, passes signals to its watcher and stores its position,
+ * in the transaction of the effect where there are transactions.
  *
- * One loop, one thing at a time, so the position in memory is always that of everything before: dealt with, parked
- * (its key waits for another try) or a dead letter. A batch that fails is halved until the guilty signal stands alone;
- * its key is parked and the position goes on past it. What a parked key holds back is not kept anywhere: the signals
- * of one key can be read again by version.
+ * One sequential loop, so the position in memory covers everything before it: processed, parked (its key waits for a
+ * retry) or a dead letter. A batch that fails is halved until the failing signal is alone; its key is parked and the
+ * position moves past it. Signals of a parked key are not kept in memory: the signals of one key can be read again by
+ * version.
  *
- * Dies before the commit: nothing happened, the signals come again to whoever takes over. Dies after it: all of it is
- * stored. The answer is lost, or the lease: everything in memory is thrown away and claimed again. Refused for good
- * (refusal.ts): it ends with that error, and whoever asked for it is told.
+ * If the process dies before the commit, nothing happened and the next holder receives the signals again. If it dies
+ * after, everything is stored. If the answer or the lease is lost, the state in memory is dropped and claimed again. After
+ * a permanent error (refusal.ts) the listener ends with that error and reports it to its caller.
  */
 import { randomUUID } from "node:crypto";
 import { hostname } from "node:os";
@@ -39,7 +39,7 @@ export interface ListenerParts {
   readonly options: ListenOptions;
   readonly service: Pick<SignalService, "subscribe" | "readKey">;
   readonly records: ListenerRecords;
-  /** Where many listeners share a machine. */
+  /** Shared by the listeners of a machine. */
   readonly turns?: Turns;
   readonly logger: Logger;
 }
@@ -50,12 +50,12 @@ const ATTEMPTS = 5;
 const BACKOFF_MS = 1_000;
 const BACKOFF_MAX_MS = 60_000;
 const AWAY_MAX_MS = 2_000;
-/** With so many keys to be tried again a listener takes on no new signals: something is wrong with all of them. */
+/** With this many parked keys a listener reads no new signals: the failure is not specific to a signal. */
 const MAX_PARKED = 1_000;
 
 const MAX_ERROR = 4_000;
 
-/** Thrown by the watcher; anything else that goes wrong is not the signal's fault. */
+/** An error of the watcher; any other error is not caused by the signal. */
 class Refusal extends Error {}
 
 export class Listener implements Listening {
@@ -64,7 +64,7 @@ export class Listener implements Listening {
   readonly #stop = new AbortController();
   readonly #run: Promise<void>;
   readonly #claimed = Promise.withResolvers<void>();
-  /** Whether `claimed` has resolved. */
+  /** True once `claimed` has resolved. */
   #isKnown = false;
   #held: HeldListener | null = null;
   #position: string | null = null;
@@ -77,8 +77,8 @@ export class Listener implements Listening {
     this.#parts = parts;
     this.#leaseMs = parts.options.leaseMs ?? LEASE_MS;
     this.#run = this.#loop();
-    // Told otherwise: by `onError`, or to who waits for the claim. An end that nobody is told of, and nobody looks at
-    // with `done`, stays a rejection that nobody has handled.
+    // Reported otherwise: by `onError`, or to the caller that awaits the claim. An end that neither `onError` nor a reader of
+    // `done` receives stays an unhandled rejection.
     if (parts.options.onError !== undefined) this.#run.catch(() => {});
     this.#claimed.promise.catch(() => this.#run.catch(() => {}));
   }
@@ -96,8 +96,7 @@ export class Listener implements Listening {
   }
 
   /**
-   * Resolves when it is known whether the name is free: from then on nothing that is sent is missed. Rejects when that
-   * can never be.
+   * Resolves when the claim is decided: from then on no signal is missed. Rejects after a permanent error.
    */
   get claimed(): Promise<void> {
     return this.#claimed.promise;
@@ -118,8 +117,8 @@ export class Listener implements Listening {
         } else await this.#sleep(this.#leaseMs / 3);
       } catch (error) {
         if (isFinal(error)) this.#giveUp(error as EngineError);
-        // The database, or the other end, is away; or another process has the name. Either way: look again.
-        this.#parts.logger.warn("a listener of signals starts again", {
+        // The database or the service is unavailable, or another process holds the name. Retry in each case.
+        this.#parts.logger.warn("restarting a signal listener", {
           listener: this.#parts.name,
           error: messageOf(error),
         });
@@ -134,7 +133,7 @@ export class Listener implements Listening {
 
   #giveUp(error: EngineError): never {
     const { logger, name, options } = this.#parts;
-    logger.error("a listener of signals has ended", { listener: name, error: error.message });
+    logger.error("a signal listener has ended", { listener: name, error: error.message });
     try {
       if (this.#isKnown) options.onError?.(error);
       else this.#claimed.reject(error);
@@ -204,7 +203,7 @@ export class Listener implements Listening {
     }
   }
 
-  /** Signals in the order of the log; the position goes on past each. */
+  /** Signals in the order of the log; the position moves past each. */
   async #deliver(signals: readonly Signal[]): Promise<void> {
     const open = signals.filter((signal) => !this.#parked.has(signal));
     const last = signals.at(-1);
@@ -225,7 +224,7 @@ export class Listener implements Listening {
     this.#position = last.position;
   }
 
-  /** A parked key whose time has come: its first signal alone, then the rest together. */
+  /** A parked key that is due: its first signal alone, then the rest together. */
   async #resume(entry: RetryEntry, limit: number): Promise<void> {
     const { namespace, key } = entry;
     const signals = await this.#parts.service.readKey({
@@ -252,7 +251,7 @@ export class Listener implements Listening {
     }
   }
 
-  /** What to store with the success of a parked key's signal: the key waits no more, or from the next one on. */
+  /** The change to store with the success of a parked key's signal: the key is released, or waits from the next signal on. */
   #passing({ key, namespace, version }: Signal, isLast: boolean): ListenerChange {
     if (isLast) return { unpark: [{ namespace, key }] };
     return { park: [{ namespace, key, version: version + 1, attempts: 0, error: null, inMs: 0 }] };
@@ -268,7 +267,7 @@ export class Listener implements Listening {
     this.#parked.delete({ namespace, key });
   }
 
-  /** One attempt more has failed: again later, or never. */
+  /** Another attempt has failed: schedule a retry, or make it a dead letter. */
   async #refuse(
     signal: Signal,
     failure: { readonly attempts: number; readonly error: string; readonly change: ListenerChange },
@@ -278,7 +277,7 @@ export class Listener implements Listening {
     const attempts = failure.attempts + 1;
     const isOver = attempts >= (options.attempts ?? ATTEMPTS);
     const delay = Math.min((options.backoffMs ?? BACKOFF_MS) * 2 ** (attempts - 1), BACKOFF_MAX_MS);
-    // A dead letter's key goes on with the next signal, at once.
+    // The key of a dead letter continues with the next signal at once.
     const entry: RetryEntry = isOver
       ? { namespace, key, version: version + 1, attempts: 0, error: null, inMs: 0 }
       : { namespace, key, version, attempts, error: failure.error, inMs: delay };
@@ -286,8 +285,8 @@ export class Listener implements Listening {
     await this.#commit({ ...failure.change, park: [entry], deadLetters });
     this.#parked.set(entry);
     const told = { listener: name, namespace, key, version, attempts, error: failure.error };
-    if (isOver) logger.error("a signal was given up", told);
-    else logger.warn("a signal could not be dealt with", { ...told, again_in_ms: delay });
+    if (isOver) logger.error("a signal became a dead letter", told);
+    else logger.warn("could not process a signal", { ...told, again_in_ms: delay });
   }
 
   async #redeliver(): Promise<void> {
@@ -297,7 +296,7 @@ export class Listener implements Listening {
     }
   }
 
-  /** null: dealt with, and stored. Else what the watcher said. Throws where the signals are not to blame. */
+  /** Null: processed and stored. Otherwise the error of the watcher. Throws if the signals are not the cause. */
   async #attempt(signals: readonly Signal[], change: ListenerChange): Promise<string | null> {
     try {
       await this.#commit({ ...change, processed: signals.length }, async (tx) => {
@@ -310,7 +309,7 @@ export class Listener implements Listening {
       });
       return null;
     } catch (error) {
-      // As the database can keep it.
+      // In a form that the database can store.
       if (error instanceof Refusal) return error.message.replaceAll("\0", "").slice(0, MAX_ERROR);
       throw error;
     }
@@ -320,8 +319,8 @@ export class Listener implements Listening {
     const held = this.#held;
     if (held === null) throw new EngineError("SIGNAL_LISTENER_LOST", "The listener is not held.");
     const started = performance.now();
-    // The position goes along with everything: a key that waits no more has dealt with signals up to it, and they would
-    // come again to whoever begins at an earlier one.
+    // The position is stored with every change: a released key has processed signals up to it, and a holder that starts at
+    // an earlier position would receive them again.
     const { position = readPosition(this.#position!) } = change;
     const { hasRedeliveries } = await this.#parts.records.commit(held, { ...change, position }, effect);
     this.#hasRedeliveries = hasRedeliveries;
@@ -331,7 +330,7 @@ export class Listener implements Listening {
   async #release(): Promise<void> {
     const held = this.#held;
     this.#held = null;
-    // Not let go of, it is free again when its lease is over.
+    // If the release fails, the name is free after its lease has expired.
     if (held !== null) await this.#parts.records.release(held).catch(() => {});
   }
 

@@ -1,4 +1,4 @@
-/** What only the service on PostgreSQL has: shared reading, dead letters tried again, retention. */
+/** Features of the PostgreSQL service only: shared reads, retried dead letters, retention. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { WakeUps } from "../job/wake-up.ts";
@@ -44,7 +44,7 @@ describe("100 listeners", () => {
     for (const collector of collectors) expect(collector.signals).toHaveLength(50);
   });
 
-  it("do not wait for one that does not keep up; it reads for itself and misses nothing", async () => {
+  it("do not wait for a slow listener, which reads on its own and misses nothing", async () => {
     const total = 30_000;
     const quick = new Collector();
     let isSlow = true;
@@ -81,7 +81,7 @@ describe("a dead letter", () => {
     return { collector, letter: letter!, cure: () => (isCured = true) };
   }
 
-  it("is tried again when somebody asks for it: dealt with, it is one no more", async () => {
+  it("is retried on request, and removed after a success", async () => {
     const { collector, cure, letter } = await poisoned();
     expect(letter).toMatchObject({ error: "never", attempts: 2, signal: { key: "a", value: "poison" } });
     cure();
@@ -91,7 +91,7 @@ describe("a dead letter", () => {
     expect(collector.values).toEqual([2, "poison"]);
   });
 
-  it("that is refused again stays one, with one attempt more", async () => {
+  it("stays after another failure, with one more attempt", async () => {
     const { letter } = await poisoned();
     await retryDeadLetter(test.db, letter.id);
     for (;;) {
@@ -116,7 +116,7 @@ describe("retention", () => {
   const age = () => test.db.rows(adhoc("UPDATE signal SET created_at = created_at - interval '2 hours'"));
   const left = async () => (await service.list({ limit: 100 })).signals.map(({ value }) => value);
 
-  it("goes by age, and not past the slowest listener", async () => {
+  it("deletes by age, up to the position of the slowest listener", async () => {
     const collector = new Collector();
     const listening = await service.listen("l", { key: "*" }, collector);
     for (let n = 0; n < 3; n++) await service.send([{ key: "k", value: n }]);
@@ -131,7 +131,7 @@ describe("retention", () => {
     expect(await left()).toEqual([3, 4, 5, "young"]);
   });
 
-  it("keeps what a listener must try again", async () => {
+  it("keeps the signals that a listener must retry", async () => {
     const collector = new Collector(async (signals) => {
       if (signals.some(({ key }) => key === "bad")) throw new Error("not yet");
     });
@@ -145,7 +145,7 @@ describe("retention", () => {
     expect(await left()).toEqual(["bad"]);
   });
 
-  it("does not wait for a listener that nobody has held for long, and says so", async () => {
+  it("does not wait for a listener that has been inactive for long, and logs that", async () => {
     const listening = await service.listen("gone", { key: "*" }, new Collector());
     await listening.stop();
     await service.send([{ key: "k", value: 1 }]);
@@ -159,7 +159,7 @@ describe("retention", () => {
   });
 });
 
-it("shows who listens, and forgets only those who do not", async () => {
+it("shows the listeners, and deletes only inactive ones", async () => {
   const collector = new Collector(async (signals) => {
     if (signals.some(({ key }) => key === "bad")) throw new Error("not yet");
   });

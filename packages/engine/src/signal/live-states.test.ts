@@ -1,6 +1,6 @@
 /**
- * The live stream of states: what schedulers, tasks and people do, heard from another process as it happens. The listeners
- * here look by themselves once in an hour: what they hear they were woken for.
+ * The live stream of states: actions of schedulers, tasks and users, received in another process as they happen. The
+ * listeners here poll once an hour: they receive signals because of wake-ups only.
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -9,7 +9,6 @@ import { WakeUps } from "../job/wake-up.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc, Database } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
 import { Collector } from "./conformance/conformance.ts";
 import { PostgresSignals } from "./postgres-signals.ts";
 
@@ -55,7 +54,7 @@ async function heard(namespace: string, key: string): Promise<Collector> {
 const statesOf = (collector: Collector) =>
   collector.signals.map(({ value }) => (value as { state: string }).state);
 
-it("a run and its tasks are heard, in order, while they happen", async () => {
+it("streams a run and its tasks in order while they happen", async () => {
   const run = await heard("run", "etl/live");
   const tasks = await heard("task", "etl/live/*");
   const id = await rig.trigger("etl", { runId: "live" });
@@ -67,7 +66,7 @@ it("a run and its tasks are heard, in order, while they happen", async () => {
     tasks.signals
       .filter(({ key }) => key === `etl/live/${task}`)
       .map(({ value }) => (value as { state: string }).state);
-  // That an attempt has started is told with its end if it is over before.
+  // The start of an attempt is published together with its end if it has ended by then.
   for (const [task, end] of [
     ["first", "success"],
     ["second", "success"],
@@ -76,7 +75,7 @@ it("a run and its tasks are heard, in order, while they happen", async () => {
     await expect.poll(() => of(task).at(-1), { timeout: 20_000 }).toBe(end);
 }, 90_000);
 
-it("runs that signals drive hear it, too", async () => {
+it("delivers states to signal-driven runs, too", async () => {
   const follower = await rig.trigger("follower");
   await rig.until(async () => (await rig.run(follower)).state === "running", "the follower");
   await rig.ended(await rig.trigger("etl"));
@@ -84,10 +83,10 @@ it("runs that signals drive hear it, too", async () => {
 }, 90_000);
 
 describe("a listener", () => {
-  it("of other namespaces is not woken by it", async () => {
+  it("of other namespaces is not woken by states", async () => {
     const other = await heard("default", "*");
     const own = await heard("run", "nobody/*");
-    // Both read the log together: as long as one wants states, both are handed what was found.
+    // Both share one reader of the log: while one listener reads states, both receive what was found.
     await database.rows(
       adhoc("INSERT INTO signal (namespace, key, sender) VALUES ('default', 'unannounced', 'test')"),
     );
@@ -111,7 +110,7 @@ describe("a listener", () => {
   }, 60_000);
 });
 
-it("the API streams it", async () => {
+it("streams states over the API", async () => {
   const token = `tw_${"s".repeat(40)}`;
   await ensureAdminToken(database, token);
   const app = await createApi({
@@ -120,7 +119,6 @@ it("the API streams it", async () => {
       logger: silentLogger,
       secretBox: rig.secretBox,
       logsDir: rig.root,
-      runEdits,
       wakeUps,
       signals,
     },

@@ -1,10 +1,10 @@
 /**
- * The end of the signal log, read once for all that follow it in this process. Each follower is handed what matches;
- * what came before it joined, or while it had too much in hand, it reads for itself (subscription.ts).
+ * The end of the signal log, read once for all followers in this process. Each follower receives the matching signals.
+ * Signals from before it joined, or from while its buffer was full, it reads on its own (subscription.ts).
  *
- * When to look: at a wake-up; a moment later while signals flow, for NOTIFY is sent at most every 50 ms; soon, when
- * something is stored that an older open transaction holds back, for nobody tells when that one ends; and now and then
- * anyway, for wake-ups get lost. With NOTIFY off only the last grows more frequent.
+ * When to poll: at a wake-up; shortly after, while signals arrive, because NOTIFY is sent at most every 50 ms; soon, if
+ * an older open transaction hides a stored signal, because its end sends no wake-up; and periodically, because wake-ups
+ * get lost. With NOTIFY off, the periodic poll becomes more frequent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Topic, tellsOfStates, type WakeUps } from "../job/wake-up.ts";
@@ -18,7 +18,7 @@ import { DEFAULT_NAMESPACE, keysOf, type Signal, type SignalFilter, signalOf } f
 
 export interface Follower {
   readonly filter: SignalFilter;
-  /** Handed everything after `head` from now on. Never during a call of its own. */
+  /** Receives everything after `head` from now on. Never called during one of its own calls. */
   joined(head: LogPosition): void;
   hand(signals: readonly Signal[]): void;
 }
@@ -27,15 +27,15 @@ export interface LogTailOptions {
   readonly database: Database;
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   readonly logger: Logger;
-  /** How often it looks although nobody called: while NOTIFY works, and while it does not. */
+  /** Poll interval without a wake-up: while NOTIFY works, and while it does not. */
   readonly idleMs?: number;
   readonly deafMs?: number;
 }
 
 const PAGE = 2_000;
-/** Between two looks while signals flow: what gathers meanwhile is read together. */
+/** Interval between polls while signals arrive, so that they are read in batches. */
 const FLOW_MS = 4;
-/** For how long after the last signal it looks that often without being called. */
+/** How long after the last signal it polls at that rate without a wake-up. */
 const AFTERGLOW_MS = 60;
 const HELD_MAX_MS = 64;
 const AWAY_MAX_MS = 1_000;
@@ -47,7 +47,7 @@ export class LogTail {
   #exact = new Map<string, Follower[]>();
   #wild: Follower[] = [];
   #namespaces: readonly string[] | null = [];
-  /** Somebody wants what the engine itself tells, which is a lot; nobody else looks because of it. */
+  /** True if a follower reads the engine's own signals, which are frequent; others are not woken for them. */
   #wantsStates = false;
   #head: LogPosition | null = null;
   #running: Promise<void> | null = null;
@@ -61,7 +61,7 @@ export class LogTail {
     this.#options = options;
   }
 
-  /** Everything up to here was handed out; null while nobody follows. */
+  /** Everything up to here was delivered; null without followers. */
   get head(): LogPosition | null {
     return this.#head;
   }
@@ -98,9 +98,9 @@ export class LogTail {
     while (!this.#isClosed && this.#followers.size + this.#joining.size > 0) {
       try {
         this.#head ??= (await startNow(this.#options.database)).position;
-        // Between two reads, so that no read under way can lack what a newcomer wants.
+        // Between two reads, so that no read in progress misses the filter of a new follower.
         this.#admit();
-        // What was stored just now may be readable in a moment, however long something else has been held back.
+        // A signal that was just stored may become readable at once, however long another one has been hidden.
         if (this.#isCalled) heldMs = 1;
         this.#isCalled = false;
         const { isFull, isHeld, position, rows } = await readLog(this.#options.database, {
@@ -119,14 +119,14 @@ export class LogTail {
         if (isFlowing) await sleep(FLOW_MS);
         if (!isFlowing) await this.#rest(isHeld ? heldMs : this.#idleMs(await this.#listening));
       } catch (error) {
-        this.#options.logger.warn("signals cannot be read", { error: messageOf(error) });
+        this.#options.logger.warn("could not read signals", { error: messageOf(error) });
         await this.#rest(awayMs);
         awayMs = Math.min(awayMs * 2, AWAY_MAX_MS);
       }
     }
   }
 
-  /** A connection that hears wake-ups, from the first follower on; without one it looks more often. */
+  /** A LISTEN connection, from the first follower on; without one, polls are more frequent. */
   #attend(): void {
     const hear = (topic: Topic | "") => {
       if (topic === "signals" || topic === "" || (this.#wantsStates && tellsOfStates(topic))) this.#call();
@@ -135,7 +135,7 @@ export class LogTail {
     this.#listening ??= this.#options.wakeUps
       .listen(hear)
       .then((listening) => {
-        // What was said before anybody listened.
+        // Catches up on wake-ups from before the connection.
         this.#call();
         return listening;
       })
@@ -189,7 +189,7 @@ export class LogTail {
         give(follower, signal);
       for (const follower of this.#wild) if (isWanted(follower.filter, signal)) give(follower, signal);
     }
-    // All of them, for an empty hand tells a follower that the head has moved.
+    // All followers: an empty portion reports that the head has moved.
     for (const follower of this.#followers) follower.hand(portions.get(follower) ?? []);
   }
 

@@ -1,4 +1,4 @@
-/** Records of listeners without a name: they live as long as the listener does. */
+/** Records of listeners without a name, kept for the lifetime of the listener. */
 import type { RetryEntry } from "../store/signal/signals-listener.ts";
 import type { LogStart } from "../store/signal/signals-position.ts";
 import type { SignalStart } from "./signal.ts";
@@ -9,7 +9,7 @@ export function memoryRecords(start: (from: SignalStart) => Promise<LogStart>): 
   const retries = new Map<string, RetryEntry>();
   return {
     claim: async ({ from }) => {
-      // Claimed again after a failure it goes on from where it was.
+      // Claimed again after a failure, it resumes at its position.
       first ??= await start(from);
       return { start: first, retries: [...retries.values()], hasRedeliveries: false };
     },

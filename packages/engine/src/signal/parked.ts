@@ -1,4 +1,4 @@
-/** The keys of a listener that wait for another try, by the clock of this process. */
+/** The keys of a listener that wait for a retry, by the clock of this process. */
 import type { RetryEntry } from "../store/signal/signals-listener.ts";
 
 interface KeyName {

@@ -1,4 +1,4 @@
-/** The signal service on PostgreSQL: rows are the truth, wake-ups only say when to look. */
+/** The signal service on PostgreSQL: rows are authoritative, wake-ups only trigger polls. */
 
 import type { WakeUps } from "../job/wake-up.ts";
 import { likePattern } from "../model/signal/signal-names.ts";
@@ -61,9 +61,9 @@ export interface PostgresSignalsOptions {
   readonly database: Database;
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "send" | "wantStates">;
   readonly logger?: Logger;
-  /** Who sends what names no sender. */
+  /** The default sender of signals. */
   readonly sender?: string;
-  /** How often the log is looked at although nobody called: while NOTIFY works, and while it does not. */
+  /** Poll interval of the log without a wake-up: while NOTIFY works, and while it does not. */
   readonly idleMs?: number;
   readonly deafMs?: number;
 }
@@ -106,7 +106,7 @@ export class PostgresSignals implements SignalService {
     return showSent(drafts, await this.#sender.send(drafts));
   }
 
-  /** In a transaction of the caller's, who calls `announce` after its commit, or leaves it to the next look. */
+  /** In a transaction of the caller, which calls `announce` after its commit, or leaves it to the next poll. */
   async sendWithin(tx: Connection, signals: readonly SignalToSend[]): Promise<SentSignal[]> {
     const drafts = requireList(signals).map((each) => this.#draft(each));
     return showSent(drafts, await sendSignals(tx, drafts));
@@ -128,7 +128,7 @@ export class PostgresSignals implements SignalService {
       version: bounds(version),
       time: bounds(query.time),
       descending,
-      // One more than asked for tells whether there is another page.
+      // One more than requested shows whether there is another page.
       limit: limit + 1,
     });
     const signals = rows.slice(0, limit).map(signalOf);
@@ -204,7 +204,7 @@ export class PostgresSignals implements SignalService {
   }
 }
 
-/** Every signal has a client and a number: sent again, none is stored twice. */
+/** Every signal has a client and a sequence, so it can be sent again and is stored once. */
 function isPassing(error: unknown): boolean {
   return error instanceof CommitUnknownError || isTransient(error) || CONTENDED.has(sqlState(error) ?? "");
 }
@@ -220,8 +220,5 @@ function bounds<T>(range: SignalListQuery["version"] | SignalListQuery["time"]) 
 
 function readCursor(text: string): number {
   if (/^\d{1,15}$/.test(text)) return Number(text);
-  throw new EngineError(
-    "SIGNAL_POSITION_INVALID",
-    `"${text.slice(0, 60)}" is no cursor of a list of signals.`,
-  );
+  throw new EngineError("SIGNAL_POSITION_INVALID", `Invalid signal cursor "${text.slice(0, 60)}".`);
 }

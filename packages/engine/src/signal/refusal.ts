@@ -1,6 +1,6 @@
 /**
- * What no other attempt can change: a token that is not known, a listener that cannot be. Whoever tries again after one
- * of these waits forever, and nobody learns why.
+ * Permanent errors: an unknown token, an invalid listen request. Retrying after one of these would wait forever without
+ * an error.
  */
 import { EngineError } from "../service/errors.ts";
 
@@ -18,16 +18,16 @@ export function isFinal(error: unknown): boolean {
   return FINAL.has(error.code) || error.details?.["isFinal"] === true;
 }
 
-/** A remote service does not let us in. Both ways to it say so with the same codes. */
+/** A remote service rejected the token. gRPC and HTTP report it with the same codes. */
 export function accessError(address: string, why: string, isKnown: boolean, cause?: unknown): EngineError {
   return new EngineError(
     isKnown ? "PERMISSION_DENIED" : "UNAUTHENTICATED",
-    `The signal service at ${address} lets nobody in with this token: ${why}. Give it another one.`,
+    `The signal service at ${address} rejected the token: ${why}. Use another token.`,
     { cause },
   );
 }
 
-/** `isFinal`: it would say the same to another attempt. */
+/** `isFinal`: retrying would not help. */
 export function failedError(address: string, why: string, isFinal: boolean, cause?: unknown): EngineError {
   return new EngineError("SIGNAL_SERVICE_FAILED", `The signal service at ${address} answered ${why}`, {
     cause,

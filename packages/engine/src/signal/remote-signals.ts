@@ -1,6 +1,6 @@
 /**
- * A signal service at the other end of a connection. Listeners work here, in the process of their watchers, and keep
- * their records there; there is no transaction that spans both, so an effect may happen again when its answer is lost.
+ * A signal service at the other end of a connection. Listeners run here, in the process of their watchers, and keep their
+ * records there. No transaction spans both, so an effect may be repeated if its answer is lost.
  */
 import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
@@ -34,7 +34,7 @@ import type {
   Subscription,
 } from "./signal-service.ts";
 
-/** What gRPC and HTTP do differently. Whatever cannot be reached now rejects with SIGNAL_SERVICE_AWAY. */
+/** The differences between gRPC and HTTP. Calls reject with SIGNAL_SERVICE_AWAY while the service is unreachable. */
 export interface SignalTransport {
   readonly records: ListenerRecords;
   send(signals: readonly SignalToSend[]): Promise<SentSignal[]>;
@@ -48,7 +48,7 @@ export interface SignalTransport {
 
 export interface RemoteSignalsOptions {
   readonly logger?: Logger | undefined;
-  /** Who sends what names no sender; the name of the token unless told. */
+  /** The default sender of signals; the name of the token if omitted. */
   readonly sender?: string | undefined;
 }
 
@@ -138,7 +138,7 @@ export class RemoteSignals implements SignalService {
   }
 }
 
-/** The other end, or the way to it, is down just now. */
+/** The service is temporarily unreachable. */
 export function isAway(error: unknown): boolean {
   return error instanceof EngineError && error.code === "SIGNAL_SERVICE_AWAY";
 }
@@ -146,7 +146,7 @@ export function isAway(error: unknown): boolean {
 export function awayError(address: string, why: string, cause?: unknown): EngineError {
   return new EngineError(
     "SIGNAL_SERVICE_AWAY",
-    `The signal service at ${address} does not answer: ${why}. It is tried again.`,
+    `The signal service at ${address} does not answer: ${why}. Retrying.`,
     { cause },
   );
 }

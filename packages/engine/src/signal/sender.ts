@@ -1,9 +1,9 @@
 /**
- * Sends signals together: what gathers while a transaction is under way goes out with the next one. Alone a signal
- * waits for nobody; under load hundreds share a commit.
+ * Sends signals in batches: signals that arrive during a transaction are sent with the next one. A single signal is sent
+ * at once; under load hundreds share a commit.
  *
- * Signals that name no client get one of their own, so that a transaction whose answer was lost can be sent again
- * without a thought: what was stored is found, what was not is stored.
+ * A signal without a client gets a client id of its own, so that a transaction whose answer was lost can be repeated
+ * safely: stored signals are found, the others are stored.
  */
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,9 +21,9 @@ export interface SenderOptions {
   readonly store: (drafts: readonly SignalDraft[]) => Promise<StoredSignal[]>;
   /** Called after each commit. */
   readonly onSent: () => void;
-  /** Whether an error leaves it open, or makes it certain, that nothing was stored: then it is sent again. */
+  /** True if the signals were not stored or may not have been: then they are sent again. */
   readonly isPassing: (error: unknown) => boolean;
-  /** For how long it tries again. */
+  /** How long it retries. */
   readonly patienceMs?: number;
 }
 
@@ -56,14 +56,14 @@ export class Sender {
     });
   }
 
-  /** Waits for what was sent before. */
+  /** Waits for pending sends. */
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#sending;
   }
 
   async #run(): Promise<void> {
-    // Whoever sends several in one go, one call after the other, shall find them in one transaction.
+    // Several sends in a row, in the same turn, share one transaction.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
       const parcels = this.#take();
@@ -87,7 +87,7 @@ export class Sender {
     return this.#waiting.splice(0, count < 0 ? this.#waiting.length : count);
   }
 
-  /** One signal that cannot be stored must not keep the others from it. */
+  /** One signal that cannot be stored must not affect the others. */
   async #apart(parcels: readonly Parcel[], error: unknown): Promise<void> {
     if (parcels.length === 1 || this.#options.isPassing(error)) {
       for (const { reject } of parcels) reject(error);
@@ -110,7 +110,7 @@ export class Sender {
   }
 }
 
-/** What was stored, to whoever sent it. Throws SIGNAL_SEQUENCE_REUSED: a number stands for another signal. */
+/** The stored signals in the form that the caller receives. Throws SIGNAL_SEQUENCE_REUSED if a sequence belongs to another signal. */
 export function showSent(drafts: readonly SignalDraft[], stored: readonly StoredSignal[]): SentSignal[] {
   return stored.map(({ createdAt, id, isDuplicate, key, namespace, tx }, at) => {
     const draft = drafts[at]!;

@@ -1,37 +1,37 @@
 /**
- * The signal service: send, list, listen. Small, so that it can be replaced: whatever implements it and passes the
- * conformance suite (conformance.ts) will do. Implementations here: on PostgreSQL (postgres-signals.ts, the default),
- * and clients of it over gRPC (grpc/client.ts) and HTTP (http-signals.ts).
+ * The signal service: send, list, listen. Small, so that it can be replaced by any implementation that passes the
+ * conformance suite (conformance.ts). Implementations here: on PostgreSQL (postgres-signals.ts, the default), and clients
+ * of it over gRPC (grpc/client.ts) and HTTP (http-signals.ts).
  *
- * What every implementation promises:
+ * What every implementation guarantees:
  * - A signal is stored when `send` resolves. A signal sent twice under one client and sequence is stored once.
- * - A listener gets every signal that matches, from where it begins, at least once, and the signals of one key in the
- *   order of their versions, whoever sent them and whenever they committed.
- * - Under one name one listener is active at a time, in whatever process; another takes over when it is gone, from
- *   where it was. With transactions, the effect of a watcher and the position are stored together or not at all.
- * - A signal whose watcher throws comes again, later signals of its key wait for it, other keys go on; after a number
- *   of attempts it is a dead letter.
+ * - A listener receives every matching signal from its start on, at least once, and the signals of one key in the order
+ *   of their versions, independent of sender and commit time.
+ * - One listener is active per name, in any process; when it ends, another takes over at its position. With
+ *   transactions, the effect of a watcher and the position are stored together or not at all.
+ * - A signal whose watcher throws is retried, later signals of its key wait for it, other keys continue; after a number
+ *   of attempts it becomes a dead letter.
  */
 import type { Connection } from "../store/database/database.ts";
 import type { ClaimedListener, ListenerChange, ListenerClaim } from "../store/signal/signals-listener.ts";
 import type { SentSignal, Signal, SignalFilter, SignalStart, SignalToSend } from "./signal.ts";
 
 export interface SignalService {
-  /** Whether watchers are given a transaction. */
+  /** True if watchers receive a transaction. */
   readonly hasTransactions: boolean;
-  /** Where listeners keep how far they have come. */
+  /** Where listeners store their positions. */
   readonly records: ListenerRecords;
-  /** Resolves when they are stored; answers one entry for each, in their order. */
+  /** Resolves when the signals are stored, with one result each, in the same order. */
   send(signals: readonly SignalToSend[]): Promise<SentSignal[]>;
   /** By version. */
   list(query: SignalListQuery): Promise<SignalPage>;
-  /** A place in the log, for those who keep it themselves. */
+  /** A position in the log, for callers that keep it themselves. */
   position(start: SignalStart): Promise<SignalPlace>;
-  /** What comes after a place, batch after batch, for those who keep the place themselves. */
+  /** The signals after a position, batch by batch, for callers that keep the position themselves. */
   subscribe(filter: SignalFilter, place: SignalPlace): Subscription;
   /** The signals of one key from a version on, up to a position in the log. */
   readKey(query: KeyQuery): Promise<Signal[]>;
-  /** `name` null: nothing is stored about it; it ends with this process. */
+  /** `name` null: nothing is stored, and the listener ends with this process. */
   listen(
     name: string | null,
     filter: SignalFilter,
@@ -39,31 +39,31 @@ export interface SignalService {
     options?: ListenOptions,
   ): Promise<Listening>;
   deadLetters(listener?: string): Promise<readonly DeadLetter[]>;
-  /** Ends the listeners and whatever else is open. */
+  /** Ends the listeners and all open subscriptions. */
   close(): Promise<void>;
 }
 
 export interface SignalWatcher {
   /**
-   * The signals of one key are in order. `tx`: the transaction that stores the listener's position, null where there
-   * are none. Throw, and none of these counts as dealt with; they come again, then in smaller portions.
+   * The signals of one key are in order. `tx`: the transaction that stores the listener's position, null without
+   * transactions. If it throws, none of the signals counts as processed; they come again, in smaller batches.
    */
   process(signals: readonly Signal[], tx: Connection | null): void | Promise<void>;
 }
 
 export interface ListenOptions {
-  /** For a listener whose name is new, or that has none; "now" unless told. */
+  /** For a listener with a new name, or without one. Default: "now". */
   readonly from?: SignalStart;
-  /** How many signals at most in one call. */
+  /** Maximum number of signals in one call. */
   readonly batch?: number;
-  /** How often a signal is tried before it is a dead letter. */
+  /** How often a signal is tried before it becomes a dead letter. */
   readonly attempts?: number;
-  /** How long it waits after the first failure; doubled at each. */
+  /** Delay after the first failure; doubled at each further one. */
   readonly backoffMs?: number;
   readonly leaseMs?: number;
   /**
-   * It has ended because of something that no other attempt can change, such as a token that was revoked. What is so
-   * from the beginning rejects `listen` instead.
+   * The listener has ended because of a permanent error, such as a revoked token. An error at the start rejects
+   * `listen` instead.
    */
   readonly onError?: (error: Error) => void;
 }
@@ -71,17 +71,17 @@ export interface ListenOptions {
 export interface Listening {
   /** False while another process is active under its name. */
   readonly isActive: boolean;
-  /** Everything up to here is dealt with, retries and dead letters aside; null before it was first active. */
+  /** Everything up to here is processed, except for retries and dead letters; null before it was first active. */
   readonly position: string | null;
   /**
-   * Resolves when it has been stopped. Rejects when it has ended by itself: see `onError`. Without that, and with nobody
-   * looking here, the rejection is unhandled, as Node says, and ends the process: a dead listener is not to be overlooked.
+   * Resolves when the listener was stopped. Rejects when it has ended because of an error: see `onError`. Without
+   * `onError` and without a handler here, the rejection is unhandled and ends the process: a dead listener must not go unnoticed.
    */
   readonly done: Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Where to go on, and what to leave out all the same. */
+/** Where to continue, and which signals to skip. */
 export interface SignalPlace {
   readonly position: string;
   readonly afterVersion?: number | null;
@@ -90,7 +90,7 @@ export interface SignalPlace {
 
 export interface SignalBatch {
   readonly signals: readonly Signal[];
-  /** Everything up to here was looked at. */
+  /** Everything up to here was read. */
   readonly position: string;
 }
 
@@ -105,7 +105,7 @@ export interface SignalListQuery extends SignalFilter {
   readonly time?: Bounds<Date> | undefined;
   readonly descending?: boolean | undefined;
   readonly limit?: number | undefined;
-  /** `next` of the page before. */
+  /** `next` of the previous page. */
   readonly cursor?: string | null | undefined;
 }
 
@@ -118,7 +118,7 @@ interface Bounds<T> {
 
 export interface SignalPage {
   readonly signals: readonly Signal[];
-  /** null: that was all. */
+  /** Null on the last page. */
   readonly next: string | null;
 }
 
@@ -141,17 +141,17 @@ export interface DeadLetter {
   readonly isRetried: boolean;
 }
 
-/** Where listeners keep what they know: with transactions in the database, or at the other end of a connection. */
+/** Where listeners store their state: in the database with transactions, or at the other end of a connection. */
 export interface ListenerRecords {
-  /** null: another is active under this name. */
+  /** Null if another listener is active under this name. */
   claim(request: ClaimRequest): Promise<ClaimedListener | null>;
-  /** `effect` first, then the change, as one transaction where there are transactions. Also prolongs the lease. */
+  /** `effect` first, then the change, as one transaction where there are transactions. Also renews the lease. */
   commit(
     claim: HeldListener,
     change: ListenerChange,
     effect?: (tx: Connection | null) => Promise<void>,
   ): Promise<{ hasRedeliveries: boolean }>;
-  /** Dead letters that are to be tried again. */
+  /** Dead letters with a requested retry. */
   redeliveries(name: string): Promise<readonly DeadLetter[]>;
   release(claim: HeldListener): Promise<void>;
 }

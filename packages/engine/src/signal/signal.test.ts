@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { matches } from "../model/signal/signal-names.ts";
 import { readPosition, showPosition } from "./signal.ts";
 
-it("matches as the same pattern would as a regular expression", () => {
+it("matches like the same pattern as a regular expression", () => {
   const text = fc.stringMatching(/^[ab.]{0,8}$/);
   const pattern = fc.stringMatching(/^[ab.*]{0,6}$/);
   fc.assert(
@@ -15,8 +15,8 @@ it("matches as the same pattern would as a regular expression", () => {
   );
 });
 
-it("reads the positions it shows, and no others", () => {
+it("reads the positions that it formats, and no others", () => {
   expect(readPosition(showPosition({ tx: "18446744073", id: 7 }))).toEqual({ tx: "18446744073", id: 7 });
   for (const text of ["", "1", "1-", "-1", "01-1", "1-1-1", "a-1", "1-1 ", `${"9".repeat(30)}-1`])
-    expect(() => readPosition(text), text).toThrow("no position");
+    expect(() => readPosition(text), text).toThrow("Invalid signal log position");
 });

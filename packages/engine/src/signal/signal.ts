@@ -1,6 +1,6 @@
-/** What a signal is, and how signals are asked for. */
+/** A signal, and the filters for signals. */
 import type { Json } from "@tradewind/sdk/manifest";
-import { likePattern } from "../model/signal/signal-names.ts";
+import { likePattern, RESERVED_NAMESPACES } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
 import type { LogFilter, SignalRow } from "../store/signal/signals-read.ts";
@@ -13,20 +13,20 @@ export interface Signal {
   readonly version: number;
   readonly sender: string;
   readonly time: Date;
-  /** Its place among all signals. */
+  /** Its position among all signals. */
   readonly position: string;
 }
 
 export interface SignalToSend {
-  /** "default" unless told. */
+  /** Default: "default". */
   readonly namespace?: string | undefined;
   readonly key: string;
-  /** JSON; null unless told. */
+  /** JSON. Default: null. */
   readonly value?: Json | undefined;
   readonly sender?: string | undefined;
-  /** With `sequence`: stored once, however often it is sent. */
+  /** With `sequence`: stored once, even if it is sent again. */
   readonly client?: string | undefined;
-  /** The number of this signal among those of the client. */
+  /** The sequence number of this signal among those of the client. */
   readonly sequence?: number | undefined;
 }
 
@@ -36,20 +36,20 @@ export interface SentSignal {
   readonly version: number;
   readonly position: string;
   readonly time: Date;
-  /** The client had sent it before: this is what was stored then. */
+  /** The client has sent it before: this is the stored signal. */
   readonly isDuplicate: boolean;
 }
 
 /** `*` stands for any number of any characters. */
 export interface SignalFilter {
-  /** "default" unless told. */
+  /** Default: "default". */
   readonly namespace?: string | undefined;
-  /** One or several; all unless told. */
+  /** One or several. Default: all. */
   readonly key?: string | readonly string[] | undefined;
   readonly sender?: string | undefined;
 }
 
-/** Where a listener begins. */
+/** The start position of a listener. */
 export type SignalStart =
   | "now"
   | "start"
@@ -81,7 +81,7 @@ export function readPosition(text: string): LogPosition {
   if (tx === undefined || id === undefined) {
     throw new EngineError(
       "SIGNAL_POSITION_INVALID",
-      `"${text.slice(0, 60)}" is no position in the signal log: give one that came with a signal, such as "7312-881".`,
+      `Invalid signal log position "${text.slice(0, 60)}": use the position of a signal, such as "7312-881".`,
     );
   }
   return { tx, id: Number(id) };
@@ -91,20 +91,20 @@ const MAX_NAME = 250;
 const MAX_VALUE_BYTES = 1024 * 1024;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what it refuses
 const NAME = /^[^\u0000-\u001f\u007f*]+$/;
-/** In JSON as `JSON.stringify` writes it, which escapes no surrogate but a lone one: after an odd number of backslashes. */
+/** In JSON from `JSON.stringify`, which escapes only lone surrogates: after an odd number of backslashes. */
 const UNSTORABLE = /(?<!\\)(?:\\\\)*\\u(?:0000|d[89a-f])/;
 
-/** Throws SIGNAL_INVALID unless it is a list of signals. */
+/** Throws SIGNAL_INVALID unless the argument is a list of signals. */
 export function requireList(signals: readonly SignalToSend[]): readonly SignalToSend[] {
   if (Array.isArray(signals)) return signals;
   throw refused('send takes a list of them: send([{ key: "order.paid", value: 7 }]).');
 }
 
-/** Throws SIGNAL_INVALID, naming what is wrong; answers the value as JSON text has it. */
+/** Throws SIGNAL_INVALID with the reason. */
 export function requireSendable(signal: SignalToSend): void {
   if (typeof signal !== "object" || signal === null)
     throw refused(
-      `${String(JSON.stringify(signal)).slice(0, 80)} is none: write it like { key: "order.paid" }.`,
+      `${String(JSON.stringify(signal)).slice(0, 80)} is not a signal: write it like { key: "order.paid" }.`,
     );
   requireName("namespace", signal.namespace ?? DEFAULT_NAMESPACE);
   requireName("key", signal.key);
@@ -122,7 +122,7 @@ export function requireSendable(signal: SignalToSend): void {
   if (text.length > MAX_VALUE_BYTES)
     throw refused(`the value of the signal "${signal.key}" is larger than 1 MB: send its address instead.`);
   if (UNSTORABLE.test(text))
-    throw refused(`the value of the signal "${signal.key}" has text with U+0000 or half a character in it.`);
+    throw refused(`the value of the signal "${signal.key}" contains U+0000 or a lone surrogate.`);
 }
 
 function requireName(what: string, name: string): void {
@@ -136,7 +136,7 @@ function refused(why: string): EngineError {
   return new EngineError("SIGNAL_INVALID", `A signal cannot be sent: ${why}`);
 }
 
-/** The same for SQL. */
+/** The same filter for SQL. */
 export function logFilter(
   filter: SignalFilter,
   bounds: { readonly afterVersion?: number | null; readonly since?: Date | null } = {},
@@ -152,4 +152,23 @@ export function logFilter(
 
 export function keysOf({ key }: SignalFilter): readonly string[] {
   return key === undefined ? ["*"] : typeof key === "string" ? [key] : key;
+}
+
+/** For signals from outside. @throws SIGNAL_INVALID also for names that only the engine may use. */
+export function requireForeign(signal: SignalToSend): SignalToSend {
+  requireSendable(signal);
+  if (signal.namespace !== undefined && RESERVED_NAMESPACES.has(signal.namespace)) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the namespace "${signal.namespace}" is reserved for the engine. Choose another.`,
+    );
+  }
+  // Reserved sender names: conditions on the signals of a run rely on them.
+  if (/^(?:task|scheduler):/.test(signal.sender ?? "")) {
+    throw new EngineError(
+      "SIGNAL_INVALID",
+      `A signal cannot be sent: the sender "${signal.sender?.slice(0, 80)}" has a prefix that is reserved for the engine. Choose another.`,
+    );
+  }
+  return signal;
 }

@@ -1,7 +1,7 @@
 /**
- * One reader of the log: from its place on, in order, without a gap. What came before it joined the tail it reads for
- * itself; from there on it is handed its signals. One that does not keep up is handed no more: it lets go of what it
- * holds and reads again for itself, so a slow one costs the others nothing but its own reading.
+ * One reader of the log: from its position on, in order, without a gap. It reads signals from before it joined the tail on
+ * its own; from there on the tail delivers them. A slow reader leaves the tail: it drops its buffer and reads on its own
+ * again, so that it costs the others nothing.
  */
 import type { Database } from "../store/database/database.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
@@ -18,7 +18,7 @@ export class LogSubscription implements Subscription, Follower {
   readonly #tail: LogTail;
   readonly #query: LogFilter;
   #position: LogPosition;
-  /** From here on signals are handed over; null: not yet, or no more. */
+  /** From here on the tail delivers signals; null: not yet, or no longer. */
   #joinedAt: LogPosition | null = null;
   #activeAttempts: Signal[] = [];
   #wake: (() => void) | null = null;
@@ -71,7 +71,7 @@ export class LogSubscription implements Subscription, Follower {
       if (joinedAt !== null && this.#activeAttempts.length > 0) {
         const held = this.#activeAttempts.splice(0, limit);
         const isNew = ({ position }: Signal) => isAfter(readPosition(position), this.#position);
-        // It may have begun ahead of the tail.
+        // It may have started ahead of the tail.
         const taken = isNew(held[0]!) ? held : held.filter(isNew);
         this.#position = readPosition(held.at(-1)!.position);
         if (taken.length > 0) return this.#batch(taken);

@@ -1,7 +1,7 @@
 /**
- * Whose turn it is to store: a few at a time. A hundred listeners that each commit whenever a signal comes would spend
- * the machine on commits; while one waits for its turn its signals gather, and it deals with more of them at once.
- * Nobody waits longer than `patienceMs`: a watcher that takes its time holds up nobody but itself.
+ * Limits concurrent commits. A hundred listeners that each commit at every signal would spend the machine on commits;
+ * while a listener waits for its turn its signals accumulate, and it processes more of them at once. A turn is granted
+ * after `patienceMs` at the latest: a slow watcher delays only itself.
  */
 export class Turns {
   readonly #places: number;
@@ -14,7 +14,7 @@ export class Turns {
     this.#patienceMs = patienceMs;
   }
 
-  /** Resolves when it is one's turn; call what it gives when done. */
+  /** Resolves when the turn is granted; call the returned function when done. */
   async take(): Promise<() => void> {
     if (this.#taken >= this.#places) {
       await new Promise<void>((resolve) => {
@@ -30,7 +30,7 @@ export class Turns {
     this.#taken++;
     return () => {
       this.#taken--;
-      // Those who wait the longest come first: a set keeps the order of its entries.
+      // FIFO: a set keeps the order of its entries.
       if (this.#taken < this.#places) for (const go of this.#waiting) return go();
     };
   }

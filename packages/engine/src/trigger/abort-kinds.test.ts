@@ -1,4 +1,4 @@
-/** What a trigger is told when a process runs it no longer: only one kind means that no task waits any more. */
+/** The reason that a trigger receives in `abort` when its process stops it. Only "cancelled" means that no task waits any more. */
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -21,7 +21,7 @@ async function waiting() {
   const mark = join(rig.root, "mark");
   const wait = await rig.wait("demo.tells", await rig.bundle("demo.tells", TELLS), { args: { mark } });
   await rig.until(() => running.job.size === 1, "the trigger to run");
-  // Something that fires in the same process later: the trigger before it is under way by then.
+  // A trigger that fires later in the same process: the first trigger has started by then.
   await rig.outcome((await rig.wait("demo.now", await rig.bundle("demo.now", "yield 1;"))).attempt);
   const told = async () => {
     const text = () => (existsSync(mark) ? readFileSync(mark, "utf8") : "");
@@ -31,7 +31,7 @@ async function waiting() {
   return { running, told, ...wait };
 }
 
-it('is "cancelled" when no task waits any more', async () => {
+it("aborts a trigger as cancelled when no task waits for it any more", async () => {
   const { attempt, told } = await waiting();
   await rig.db.rows(
     adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'timeout' WHERE attempt = $1"),
@@ -41,7 +41,7 @@ it('is "cancelled" when no task waits any more', async () => {
   expect(await told()).toBe("AbortError cancelled");
 });
 
-it('is "moved" when another triggerer has it', async () => {
+it("aborts a trigger as moved when another triggerer owns it", async () => {
   const { told, triggerId } = await waiting();
   const other = await seedTriggerer(rig.db);
   await rig.db.rows(adhoc("UPDATE trigger SET owner_job = $2 WHERE id = $1"), [triggerId, other]);
@@ -49,7 +49,7 @@ it('is "moved" when another triggerer has it', async () => {
   expect(await told()).toBe("AbortError moved");
 });
 
-it('is "stopped" when its triggerer ends', async () => {
+it("aborts a trigger as stopped when its triggerer stops", async () => {
   const { running, told } = await waiting();
   await running.stop();
   expect(await told()).toBe("AbortError stopped");

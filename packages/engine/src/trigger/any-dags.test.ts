@@ -76,7 +76,7 @@ beforeAll(async () => {
   };
 });
 
-it("gives a function, an operator and a node of the graph the event that came first", async () => {
+it("passes the first event to a function, an operator and a graph node", async () => {
   const id = await rig.trigger("first");
   expect(await rig.ended(id)).toBe("success");
   expect(await rig.output(id, "by_name")).toBe(file());

@@ -1,4 +1,4 @@
-/** The first of several triggers, of which the engine observes some and a process of triggers runs the others. */
+/** `any()` over triggers that the engine observes and triggers that run in a trigger process. */
 import { existsSync, readFileSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -27,7 +27,7 @@ const hook = (name: string) => call("tradewind.webhook", { name, after: "2020-01
 const ring = (name: string, body: Json) =>
   rig.db.transaction((tx) => recordWebhook(tx, { name, sender: "test", value: { body, headers: {} } }));
 
-describe("a wait of a task", () => {
+describe("any() in a task", () => {
   it("ends with the event of an observed member, and aborts the running one as cancelled", async () => {
     const mark = join(rig.root, "mark");
     const bundle = await rig.bundle(
@@ -58,7 +58,7 @@ describe("a wait of a task", () => {
     expect(await rig.outcome(attempt)).toEqual({ kind: "event", payload: { name: "now", event: 1 } });
   });
 
-  it("may have a joint wait of observed members inside, and be inside one", async () => {
+  it("accepts a joint wait of observed members as a member, and can be a member of one", async () => {
     const bundle = await rig.bundle("demo.now", "yield 1;");
     await rig.triggerer({ lease: LONG_LEASE });
     const decision = call("tradewind.any", any({ yes: hook("yes"), no: hook("no") }));
@@ -90,7 +90,7 @@ describe("a wait of a task", () => {
   });
 });
 
-describe("an event that comes second", () => {
+describe("the second event of any()", () => {
   const running: TriggerOutcome = { kind: "event", payload: { name: "now", event: 1 }, key: null };
   const trigger = () => ({
     ...{
@@ -104,7 +104,7 @@ describe("an event that comes second", () => {
     args: any({ now: call("demo.now", {}, "bundle"), paid: hook("paid") }),
   });
 
-  it("of a running member is dropped and not acknowledged", async () => {
+  it("is dropped and not acknowledged if a running member yields it", async () => {
     await ring("paid", "now");
     const triggers = new EngineTriggers(rig.db);
     expect(triggers.add(trigger())).toMatchObject({ list: false, members: { now: { kind: "demo.now" } } });
@@ -115,7 +115,7 @@ describe("an event that comes second", () => {
     expect(triggers.wantsAck(7)).toBe(false);
   });
 
-  it("of an observed member is dropped", async () => {
+  it("is dropped if it comes from an observed member", async () => {
     await ring("paid", "now");
     const triggers = new EngineTriggers(rig.db);
     triggers.add(trigger());
@@ -125,7 +125,7 @@ describe("an event that comes second", () => {
   });
 });
 
-it("makes a run of every event as a schedule, and no second one for the same", async () => {
+it("creates one run per event as a schedule, also after a takeover", async () => {
   await seedDag(rig.db, "feed");
   const file = (name: string) => call("tradewind.file", { path: join(rig.root, name), intervalMs: 100 });
   await rig.trigger("tradewind.any", null, { dagId: "feed", args: any({ a: file("a"), b: file("b") }) });

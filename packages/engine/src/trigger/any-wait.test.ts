@@ -1,4 +1,4 @@
-/** The first of several triggers, in a real child. */
+/** `any()` over several triggers, in a real child process. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { expect, it } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
@@ -21,7 +21,7 @@ const FAR = moment("2999-01-01T00:00:00.000Z");
 const TRIGGERS = [
   triggerText("fires", `yield args.payload; console.log("stored " + args.payload);`),
   triggerText("twice", `yield 1; console.log("stored 1"); yield 2; console.log("stored 2");`),
-  // An error at the end of a trigger is in the engine's log.
+  // Errors that a trigger logs while it ends go to the engine's log.
   triggerText(
     "waits",
     `await new Promise((resolve) => host.abort.addEventListener("abort", resolve));
@@ -44,7 +44,7 @@ async function started() {
   };
 }
 
-it("fires with the first event and the name of its trigger, and acknowledges it to that one", async () => {
+it("fires with the first event and the name of its trigger, and acknowledges the event to that trigger only", async () => {
   const { under, run } = await started();
   run(1, members({ slow: call("waits", { name: "slow" }), quick: call("fires", { payload: "Q" }) }));
   expect(await under.event(1)).toEqual({ name: "quick", event: "Q" });
@@ -54,7 +54,7 @@ it("fires with the first event and the name of its trigger, and acknowledges it 
   expect(under.outcomes(1)).toHaveLength(1);
 });
 
-it("names the position of its trigger when the triggers are a list", async () => {
+it("names the trigger by its position if the triggers are a list", async () => {
   const { under, run } = await started();
   run(1, members({ 0: call("waits"), 1: FAR, 2: moment("2020-01-01T00:00:00.000Z") }, true));
   expect(await under.event(1)).toEqual({ index: 2, event: "2020-01-01T00:00:00.000Z" });
@@ -70,17 +70,17 @@ it("aborts the other triggers as cancelled, and cleans them up", async () => {
   await prints("<cleaned up>");
 });
 
-it("aborts all triggers with the reason when it is moved", async () => {
+it('aborts all triggers with the reason "moved" when the wait is moved', async () => {
   const { under, run, prints } = await started();
   run(1, members({ slow: call("waits", { name: "slow" }), FAR }));
   run(2, members({ now: moment("2020-01-01T00:00:00.000Z"), FAR }));
-  // Started after it: by then it is under way.
+  // Started after the wait, so the wait runs by then.
   await under.event(2);
   under.runner.stop([1], "moved");
   await prints("<slow moved>");
 });
 
-it("goes on with every event of every trigger, as a schedule needs it", async () => {
+it("continues with every event of every trigger, as a schedule requires", async () => {
   const { under, run } = await started();
   run(1, members({ a: call("twice"), b: call("fires", { payload: "B" }) }));
   const events = [];
@@ -98,7 +98,7 @@ it("goes on with every event of every trigger, as a schedule needs it", async ()
   await under.until(() => under.logs(1).length === 3);
 });
 
-it("fails with a trigger that fails first, and says which; ends the task with one that does", async () => {
+it("fails and names the trigger if a trigger fails first, and ends the task if a trigger ends it", async () => {
   const { under, run } = await started();
   run(1, members({ slow: call("waits"), bad: call("throws") }));
   expect(await under.failure(1)).toMatchObject({ code: "ERR_FAR", message: `"bad": too far` });
@@ -108,7 +108,7 @@ it("fails with a trigger that fails first, and says which; ends the task with on
   expect(await under.failure(3)).toMatchObject({ code: "TRIGGER_ARGS_INVALID" });
 });
 
-it("may be a member of a joint wait, and have one as a member", async () => {
+it("accepts a joint wait as a member, and can be a member of one", async () => {
   const { under, bundle, run } = await started();
   const one = call("fires", { payload: 1 });
   const first = call("tradewind.any", members({ one, slow: call("waits") }));

@@ -1,4 +1,4 @@
-/** Assets between DAGs, with real tasks: some produce, others are scheduled on what they have produced. */
+/** Assets between DAGs, with real tasks: some tasks produce assets, other DAGs are scheduled on them. */
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -89,7 +89,7 @@ beforeAll(async () => {
       });
     `,
   });
-  // As if in a process of its own.
+  // As in a separate process.
   const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
   const database = Database.connect(rig.url);
   const { secretBox } = rig;
@@ -124,7 +124,7 @@ async function outputs(dagId: string, task: string): Promise<unknown[]> {
   return Promise.all(made.map(({ id }) => rig.output(id, task)));
 }
 
-it("an event is one run, or all that have come are", async () => {
+it("creates one run per event, or one run for all pending events", async () => {
   expect(await rig.ended(await rig.trigger("sell"))).toBe("success");
   await rig.until(async () => (await runs("each")).length === 2 && (await runs("batch")).length > 0, "runs");
   expect(await outputs("each", "rows")).toEqual([[1], [2]]);
@@ -133,7 +133,7 @@ it("an event is one run, or all that have come are", async () => {
   expect(first).toMatchObject({ run_type: "asset_triggered", partition_key: null });
 }, 60_000);
 
-it("what does not succeed has produced nothing, and what is not declared is refused", async () => {
+it("stores no event of a failed task, and rejects an undeclared asset", async () => {
   const count = async () =>
     (await rig.db.one<{ n: number }>(adhoc("SELECT count(*) AS n FROM asset_event")))!.n;
   const before = await count();
@@ -144,7 +144,7 @@ it("what does not succeed has produced nothing, and what is not declared is refu
   expect(await count()).toBe(before);
 }, 60_000);
 
-it("all() waits for the other asset, and the run has everything since the last", async () => {
+it("all() waits for the other asset, and its run receives all events since the last run", async () => {
   expect(await runs("both")).toEqual([]);
   await rig.ended(await rig.trigger("sign"));
   await rig.until(async () => (await runs("both")).length === 1, "a run of both");
@@ -153,20 +153,20 @@ it("all() waits for the other asset, and the run has everything since the last",
   ]);
 }, 60_000);
 
-it("each partition has its run, with the key", async () => {
+it("creates one run per partition, with the partition key", async () => {
   await rig.ended(await rig.trigger("split"));
   await rig.until(async () => (await runs("parts")).length === 2, "two partitions");
   expect(await outputs("parts", "key")).toEqual(["mon 2", "tue 1"]);
   expect((await runs("parts")).map(({ partition_key }) => partition_key)).toEqual(["mon", "tue"]);
 }, 60_000);
 
-it("an alias is what a task makes of it", async () => {
+it("resolves an alias to the asset that the task names", async () => {
   await rig.ended(await rig.trigger("named"));
   await rig.until(async () => (await runs("any_daily")).length === 1, "a run of the alias");
   expect(await outputs("any_daily", "uri")).toEqual([["daily s3://shop/2027"]]);
 }, 60_000);
 
-it("each instance of a mapped task produces, and a wait that succeeds without a worker", async () => {
+it("stores an event per instance of a mapped task, and for a wait that succeeds without a worker", async () => {
   const pieces = async () =>
     (await outputs("gathered", "pieces")).flat().toSorted() as [payload: unknown, mapIndex: number][];
   await rig.ended(await rig.trigger("mapped"));
@@ -180,7 +180,7 @@ it("each instance of a mapped task produces, and a wait that succeeds without a 
   expect(await pieces()).toContainEqual([null, -1]);
 }, 60_000);
 
-it("any() with a time makes a run when it has come, and all() when both have", async () => {
+it("any() with a time creates a run for the first of both, all() after both", async () => {
   await rig.until(async () => (await runs("timed")).length >= 2, "two ticks");
   const [first] = await runs("timed");
   expect(await rig.ended(first!.id)).toBe("success");
@@ -198,7 +198,7 @@ it("any() with a time makes a run when it has come, and all() when both have", a
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id IN ('timed', 'both_timed')"));
 }, 60_000);
 
-it("what happens while a DAG is paused is kept", async () => {
+it("keeps events that arrive while a DAG is paused", async () => {
   const pause = (isPaused: boolean) =>
     rig.db.rows(adhoc("UPDATE dag SET is_paused = $1 WHERE dag_id IN ('each', 'batch')"), [isPaused]);
   const before = { each: (await runs("each")).length, batch: (await runs("batch")).length };
@@ -209,7 +209,7 @@ it("what happens while a DAG is paused is kept", async () => {
   await pause(false);
   rig.wakeUps.send("dags");
   await rig.until(async () => (await runs("each")).length === before.each + 4, "four runs");
-  // Mostly one run; more if a transaction of somebody else, even in another database, hid some of the events for a while.
+  // Usually one run. More if an open transaction, even in another database, hid some of the events for a while.
   const rows = async () => {
     const made = (await runs("batch")).slice(before.batch);
     const outputs = await Promise.all(made.map(({ id }) => rig.output(id, "rows")));
@@ -220,7 +220,7 @@ it("what happens while a DAG is paused is kept", async () => {
   expect((await rows()).made).toBeLessThan(4);
 }, 60_000);
 
-it("the database knows which events a run was made of, and who names an asset", async () => {
+it("records which events a run was created from, and which DAGs name an asset", async () => {
   const links = await rig.db.rows(
     adhoc(`SELECT r.dag_id, count(*) AS n FROM asset_event_run x JOIN dag_run r ON r.id = x.dag_run_id
            JOIN asset_event e ON e.id = x.event_id WHERE r.dag_id IN ('each', 'both') GROUP BY 1 ORDER BY 1`),

@@ -1,4 +1,4 @@
-/** Assets while processes die and answers get lost: an event for each success, and every event in one run of its consumer. */
+/** Assets while processes die and commit answers get lost: one event per success, and each event in one run of its consumer. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { GatherManifest, ScheduleManifest, SignalCondition } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
@@ -10,7 +10,7 @@ import { TriggererRig } from "../../test/support/triggerer-rig.ts";
 import { recordEvent } from "../store/asset/asset-events.ts";
 import { adhoc } from "../store/database/database.ts";
 
-describe("a success is one event of each asset", () => {
+describe("stores one event of each asset per success", () => {
   const dags = (root: string) => `
     import { asset, dag } from "tradewind";
     import { appendFileSync, existsSync } from "node:fs";
@@ -52,7 +52,7 @@ describe("a success is one event of each asset", () => {
     { uri: "told", source_run_id: "run", payload: 1 },
   ];
 
-  it("though its scheduler dies before the success is stored: nobody has heard of it until the task has run again", async () => {
+  it("if the scheduler dies before the success is stored: the event appears only after the task has run again", async () => {
     const { allow, events, isAtWork, stage, start } = await producing();
     const first = await start("first");
     await stage.installation.trigger("produce", "run");
@@ -66,7 +66,7 @@ describe("a success is one event of each asset", () => {
     expect((await events()).map(({ uri }) => uri)).toEqual(["silent", "told"]);
   }, 60_000);
 
-  it("though its scheduler dies when the success is stored, before it can learn of it", async () => {
+  it("if the scheduler dies after the success is stored, before it receives the answer", async () => {
     const { allow, events, isAtWork, stage, start } = await producing();
     const first = await start("first");
     await stage.installation.trigger("produce", "run");
@@ -82,7 +82,7 @@ describe("a success is one event of each asset", () => {
     expect(await events()).toEqual(once);
   }, 60_000);
 
-  it("though answers to commits get lost", async () => {
+  it("if answers to commits get lost", async () => {
     const { allow, events, stage, start } = await producing();
     await start("first");
     stage.proxy.set({ kind: "drop-commit-answer", probability: 0.2 });
@@ -101,7 +101,7 @@ describe("a success is one event of each asset", () => {
   }, 60_000);
 });
 
-describe("every event is in one run of a DAG", () => {
+describe("puts every event in exactly one run of a DAG", () => {
   let rig: TriggererRig;
   beforeEach(async () => {
     rig = await TriggererRig.open();
@@ -157,7 +157,7 @@ describe("every event is in one run of a DAG", () => {
       60_000,
     );
 
-  /** All of it, once, in order; in runs that have something to say and know what they are made of. */
+  /** All events exactly once, in order, in runs that have events and name them. */
   const expectAll = async (count: number) => {
     const numbers = Array.from({ length: count }, (_, n) => n);
     for (const dagId of DAGS) {
@@ -173,7 +173,7 @@ describe("every event is in one run of a DAG", () => {
       for (const { payload } of conf.assetEvents) expect(key).toBe(payload % 2 === 0 ? "even" : "odd");
   };
 
-  it("though two triggerers look at the same time", async () => {
+  it("if two triggerers poll at the same time", async () => {
     await publishAll();
     await Promise.all([rig.triggerer(), rig.triggerer()]);
     for (let n = 0; n < 100; n++) await send("a", n);
@@ -182,7 +182,7 @@ describe("every event is in one run of a DAG", () => {
     await expectAll(100);
   }, 90_000);
 
-  it("though answers to commits get lost and the database goes away", async () => {
+  it("if answers to commits get lost and the database restarts", async () => {
     const proxy = await pgProxy(rig.url);
     await publishAll();
     await rig.triggerer({ url: proxy.url });
@@ -203,7 +203,7 @@ describe("every event is in one run of a DAG", () => {
     await proxy.close();
   }, 90_000);
 
-  it("though triggerers are killed in the midst of it", async () => {
+  it("if triggerers are killed while they create runs", async () => {
     await publishAll();
     let sent = 0;
     for (let killed = 0; killed < 3; killed++) {
@@ -214,7 +214,7 @@ describe("every event is in one run of a DAG", () => {
       await triggerer.ready;
       const target = sent + 40;
       for (; sent < target + 40; sent++) await send("a", sent);
-      // As soon as some of it is stored, with the rest under way.
+      // Kills it as soon as some events are stored and the rest is in progress.
       await rig.until(async () => (await heard("each", "a")).length >= target, "some of it", 40_000);
       await triggerer.kill();
     }
@@ -224,7 +224,7 @@ describe("every event is in one run of a DAG", () => {
     await expectAll(sent);
   }, 120_000);
 
-  it("however many have come: a run takes a thousand of them", async () => {
+  it("with up to a thousand events per run", async () => {
     await publish("batch", leaf("a"), {});
     await rig.db.transaction(async (tx) => {
       await tx.rows(adhoc("SELECT tw_lock_signals(ARRAY['asset'], ARRAY['a'])"));

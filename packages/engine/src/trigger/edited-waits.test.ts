@@ -1,11 +1,12 @@
-/** Edits end waits in the API server; the triggers that no wait is left for run in a triggerer. */
+/** Edits end waits in the API server. The triggers that have no waiters left run in a triggerer. */
 import { randomUUID } from "node:crypto";
 import { beforeEach, expect, it } from "vitest";
 import { seedTrigger, triggerRow } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, type RunningTriggerer, TriggererRig } from "../../test/support/triggerer-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { runEdits } from "../store/edit/run-edit.ts";
-import type { ClearEdit } from "../store/edit/run-edits.ts";
+import { type ClearEdit, clearTasks } from "../store/edit/clear-tasks.ts";
+import { cancelRun } from "../store/edit/end-run.ts";
+import { markTasks } from "../store/edit/mark-tasks.ts";
 
 let rig: TriggererRig;
 let running: RunningTriggerer;
@@ -61,19 +62,19 @@ const clear = (tasks: readonly string[]): ClearEdit => ({
 it("stops the triggers of a cancelled run within a second", async () => {
   await twoWaits();
   const begun = performance.now();
-  await rig.db.transaction((tx) => runEdits.cancelRun(tx, rig.runId, "cancelled"));
+  await rig.db.transaction((tx) => cancelRun(tx, rig.runId, "cancelled"));
   await rig.until(() => running.job.size === 0, "both triggers to be stopped", 5_000);
   expect(performance.now() - begun).toBeLessThan(1_000);
 });
 
-it("stops the trigger of a marked or cleared task, and keeps one that another task waits for", async () => {
+it("stops the trigger of a marked or cleared task, and keeps a trigger that another task waits for", async () => {
   const { own, shared } = await twoWaits();
   await rig.db.transaction((tx) =>
-    runEdits.markTasks(tx, { runs: only(["a", "c"]), state: "success", dryRun: false }),
+    markTasks(tx, { runs: only(["a", "c"]), state: "success", dryRun: false }),
   );
   await rig.until(async () => (await triggerRow(rig.db, own)) === undefined, "its trigger to go", 5_000);
   expect(await triggerRow(rig.db, shared)).toMatchObject({ owner_job: running.job.jobId });
   expect(running.job.size).toBe(1);
-  await rig.db.transaction((tx) => runEdits.clearTasks(tx, clear(["b"])));
+  await rig.db.transaction((tx) => clearTasks(tx, clear(["b"])));
   await rig.until(async () => (await triggerRow(rig.db, shared)) === undefined, "the other to go", 5_000);
 });

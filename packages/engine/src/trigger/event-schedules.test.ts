@@ -16,8 +16,8 @@ beforeEach(async () => {
 });
 
 /**
- * A source that hands out its entries again until they are acknowledged: a folder of files, removed after the yield.
- * Endless: it waits for more.
+ * A source that delivers its entries again until they are acknowledged: a folder of files, removed after the yield.
+ * Endless: waits for more files.
  */
 const FOLDER = `
   const fs = await import("node:fs");
@@ -53,7 +53,7 @@ const events = async () =>
     )
   ).map(({ conf }) => conf.event);
 
-it("makes one run of every event, equal ones too, in their order", async () => {
+it("creates one run per event, equal events included, in order", async () => {
   await rig.triggerer({ lease: LONG_LEASE });
   await feed(`for (const each of args.list) yield each; await new Promise(() => {});`, {
     list: ["a", "b", "b", "a"],
@@ -62,7 +62,7 @@ it("makes one run of every event, equal ones too, in their order", async () => {
   expect(await events()).toEqual(["a", "b", "b", "a"]);
 });
 
-it("stores an event before it is acknowledged: nothing is lost and nothing doubled when commits are not answered", async () => {
+it("stores an event before it acknowledges it: no event is lost or doubled when answers to commits get lost", async () => {
   const proxy = await pgProxy(rig.url);
   await rig.triggerer({ url: proxy.url });
   const names = Array.from({ length: 20 }, (_, n) => `e${String(n).padStart(2, "0")}`);
@@ -75,7 +75,7 @@ it("stores an event before it is acknowledged: nothing is lost and nothing doubl
   await proxy.close();
 }, 60_000);
 
-it("gets an event again that its triggerer did not store before it was cut off", async () => {
+it("receives an event again that its triggerer could not store before it was cut off", async () => {
   const proxy = await pgProxy(rig.url);
   const first = await rig.triggerer({ url: proxy.url });
   const path = await folder([]);
@@ -83,7 +83,7 @@ it("gets an event again that its triggerer did not store before it was cut off",
   await rig.until(() => first.job.size === 1, "the trigger to run");
   proxy.set({ kind: "cut" });
   await folder(["only"]);
-  // The first has the event in hand and cannot store it; for the others it is dead.
+  // The first triggerer has received the event and cannot store it; its job row is dead.
   await rig.db.rows(adhoc("UPDATE job SET state = 'dead', lease_until = now() WHERE id = $1"), [
     first.job.jobId,
   ]);
@@ -98,7 +98,7 @@ it("gets an event again that its triggerer did not store before it was cut off",
   await proxy.close();
 });
 
-it("makes one run of an event that two replicas see", async () => {
+it("creates one run for an event that two replicas report", async () => {
   await Promise.all([rig.triggerer(), rig.triggerer()]);
   const body = `
     const fs = await import("node:fs");
@@ -115,7 +115,7 @@ it("makes one run of an event that two replicas see", async () => {
   expect((await events()).sort()).toEqual(["a", "b", "c"]);
 });
 
-it("sleeps while its DAG is paused, and begins again after a failure", async () => {
+it("sleeps while its DAG is paused, and restarts after a failure", async () => {
   const { job } = await rig.triggerer({ lease: LONG_LEASE });
   const id = await feed(`await new Promise((resolve) => host.abort.addEventListener("abort", resolve));`, {});
   await rig.until(() => job.size === 1, "the trigger to run");
@@ -137,7 +137,7 @@ it("sleeps while its DAG is paused, and begins again after a failure", async () 
   }, "it to be put off");
 });
 
-/** As if it had been published so; null: without an end. */
+/** As if the DAG had been published with this end; null: without an end. */
 const endAt = (end: string | null) =>
   rig.db.rows(
     adhoc(
@@ -146,14 +146,14 @@ const endAt = (end: string | null) =>
     [end],
   );
 
-it("makes no run after the end of its DAG: the trigger is let go, and what it said comes again if the end does not hold", async () => {
+it("creates no run after the end of its DAG: releases the trigger, and receives the event again if the end is removed", async () => {
   const { job } = await rig.triggerer({ lease: LONG_LEASE });
   const path = await folder(["first"]);
   const id = await feed(FOLDER, { folder: path });
   await rig.until(async () => (await events()).length === 1, "the first event's run");
   await endAt("2026-01-01T00:00:00Z");
   await folder(["second"]);
-  // Nobody compares meanwhile: it is dropped because of what it said, and not told that it is stored.
+  // No comparison runs meanwhile: the trigger is dropped because of its event, and the event is not acknowledged.
   await rig.until(() => job.size === 0, "it to be stopped");
   await rig.tell("dags");
   await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === null, "it to be let go");
@@ -169,7 +169,7 @@ it("makes no run after the end of its DAG: the trigger is let go, and what it sa
 
 const paths = async () => (await events()).map((event) => (event as { path: string }).path.split("/").at(-1));
 
-it("makes one run of every file, whoever sees it again, and another when it was changed", async () => {
+it("creates one run per file, also if another triggerer sees the file again, and another run when the file changes", async () => {
   const path = await folder(["sched-1.csv", "sched-2.csv"]);
   await seedDag(rig.db, "feed");
   const args = { path: `${path}/sched-*.csv`, intervalMs: 50 };
@@ -183,11 +183,11 @@ it("makes one run of every file, whoever sees it again, and another when it was 
   await writeFile(`${path}/sched-3.csv`, "");
   await rig.until(async () => (await events()).length === 3, "a run of the third");
   await first.stop();
-  // It must not learn of its death: it would begin again and might be the first to take over.
+  // It must not notice that its job is dead: it would start again and might be the first to take over.
   const second = await rig.triggerer({ lease: LONG_LEASE });
   await writeFile(`${path}/sched-4.csv`, "");
   await rig.until(async () => (await events()).length === 4, "a run of the fourth");
-  // Its triggerer is dead for the others, which take over.
+  // Its job row is dead, so the other triggerers take over.
   await rig.db.rows(adhoc("UPDATE job SET state = 'dead', lease_until = now() WHERE id = $1"), [
     second.job.jobId,
   ]);
@@ -198,7 +198,7 @@ it("makes one run of every file, whoever sees it again, and another when it was 
   expect(await paths()).toEqual([...[1, 2, 3, 4].map((n) => `sched-${n}.csv`), "sched-1.csv"]);
 }, 60_000);
 
-it("makes no second run of a state that another has seen, and one when it has ceased and come again", async () => {
+it("creates no second run for a state that another triggerer has seen, and one when the state has ended and returned", async () => {
   const server = createServer((_, response) => response.writeHead(status, {}).end(`${Math.random()}`));
   let status = 200;
   await once(server.listen(0, "127.0.0.1"), "listening");
@@ -232,7 +232,7 @@ it("makes no second run of a state that another has seen, and one when it has ce
   server.close();
 }, 60_000);
 
-it("makes one run of every call of a webhook since it was published", async () => {
+it("creates one run per webhook call since the DAG was published", async () => {
   await seedDag(rig.db, "feed");
   const ring = (body: string) =>
     rig.db.transaction((tx) =>
@@ -254,7 +254,7 @@ it("makes one run of every call of a webhook since it was published", async () =
   expect(bodies).toEqual(["first", "second", "second", "third"]);
 });
 
-it("finds the calls that came while its triggerer was cut off for long", async () => {
+it("finds the calls that arrived while its triggerer was cut off for a long time", async () => {
   await seedDag(rig.db, "feed");
   const id = await rig.trigger("tradewind.webhook", null, {
     dagId: "feed",
@@ -267,10 +267,10 @@ it("finds the calls that came while its triggerer was cut off for long", async (
   await rig.until(() => job.size === 1, "the webhook to be looked at");
   await rig.heartbeats(job.jobId, 2);
   proxy.set({ kind: "cut" });
-  // So long that the last look is to be put on record before there is another.
+  // Long enough that the time of the last poll is recorded before the next poll.
   const isOver = adhoc("SELECT 1 FROM job WHERE id = $1 AND lease_until < now() - interval '9 seconds'");
   await rig.until(async () => (await rig.db.one(isOver, [job.jobId])) !== undefined, "a long time");
-  // As if it had been minutes: a call that is older than what a look makes up for.
+  // As if it had been minutes: a call that is older than the period a poll looks back over.
   await rig.db.transaction((tx) =>
     recordWebhook(tx, { name: "orders", sender: "test", value: { body: "meanwhile", headers: {} } }),
   );

@@ -1,4 +1,4 @@
-/** Triggers whose code goes on after their abort are named, once, and hold nothing up. */
+/** Triggers whose code keeps running after their abort are reported once, and delay nothing. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { expect, it } from "vitest";
 import { TriggererRig } from "../../test/support/triggerer-rig.ts";
@@ -27,12 +27,12 @@ async function started() {
   return { under, stopped, reports };
 }
 
-it("names a trigger that ignores its abort once per class, and none that ends", async () => {
+it("reports a trigger that ignores its abort once per class, and none that ends", async () => {
   const { under, stopped, reports } = await started();
   await stopped(1, "obeys", {});
   await stopped(2, "deaf", { job: "a" });
   await stopped(3, "deaf", { job: "b" });
-  // Stopped last: when it is named, the others have been looked at.
+  // Stopped last: when this trigger is reported, the others have been checked.
   await stopped(4, "other", {});
   await under.hears("ignoredAbort", ({ ignored }) => ignored.id === 4);
   expect(reports()).toEqual([
@@ -42,7 +42,7 @@ it("names a trigger that ignores its abort once per class, and none that ends", 
   expect(reports()[0]!.ms).toBeGreaterThanOrEqual(1_900);
 });
 
-it("names a member of a joint wait, and the event of the other is not held up", async () => {
+it("reports a member of a joint wait without delaying the event of the other member", async () => {
   const { under, reports } = await started();
   const bundle = await under.bundle(TRIGGERS);
   const call = (kind: string): Json => ({
@@ -57,7 +57,7 @@ it("names a member of a joint wait, and the event of the other is not held up", 
   expect(reports()).toMatchObject([{ id: 1, kind: "deaf" }]);
 });
 
-it("is in the log of the task that waited for the trigger", async () => {
+it("writes to the log of the task that waited for the trigger", async () => {
   const rig = await TriggererRig.open();
   try {
     await rig.triggerer();

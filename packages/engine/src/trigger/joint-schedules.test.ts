@@ -1,4 +1,4 @@
-/** Several triggers together as a schedule: one run when all have happened, and no second one for the same. */
+/** Joint waits as a schedule: one run after all triggers have fired, and no second run for the same events. */
 import { mkdir, readdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -51,17 +51,17 @@ const events = async () =>
     )
   ).map(({ conf }) => conf.event);
 
-/** Another triggerer takes everything over, looks at it, and stores what it found. */
+/** Another triggerer takes everything over, polls it, and stores the findings. */
 async function takenOver(): Promise<void> {
   const second = await rig.triggerer({ lease: LONG_LEASE });
   await rig.until(() => second.job.size === 1, "the schedule to be taken over");
-  // What it finds of the schedule is found in the same look, or before.
+  // Findings of the schedule come from the same poll, or an earlier one.
   const later = await rig.wait("tradewind.dagrun", null, { args: runOf("r1").args });
   await rig.outcome(later.attempt);
   await second.stop();
 }
 
-it("makes one run when all have happened, also after another triggerer has taken it over", async () => {
+it("creates one run after all members have fired, also after a takeover", async () => {
   const first = await rig.triggerer({ lease: LONG_LEASE });
   await schedule({ run: runOf("r1"), bell: hook });
   await rig.tell("triggers");
@@ -77,24 +77,24 @@ it("makes one run when all have happened, also after another triggerer has taken
   expect(await events()).toEqual([{ run, bell: { body: "one", headers: {} } }]);
 });
 
-it("does not take the call of a webhook for the whole", async () => {
+it("does not fire with the call of a webhook alone", async () => {
   const first = await rig.triggerer({ lease: LONG_LEASE });
   await schedule({ run: runOf("r1"), bell: hook });
   await rig.tell("triggers");
   await rig.until(() => first.job.size === 1, "the schedule to be looked at");
   await ring("one");
   await otherRun("r2", "success");
-  // Found by the same look as the call.
+  // Found by the same poll as the call.
   const other = await rig.wait("tradewind.dagrun", null, { args: runOf("r2").args });
   await rig.outcome(other.attempt);
   await first.stop();
   expect(await events()).toEqual([]);
 });
 
-/** Leaves a mark when its event is acknowledged, by which time it is stored. */
+/** Creates a file when its event is acknowledged; the event is stored by then. */
 const MARKS = `yield process.pid; (await import("node:fs")).writeFileSync(args.folder + "/" + process.pid, "");`;
 
-it("knows again what built-in triggers saw, and what says which event it is", async () => {
+it("recognizes the last event of built-in triggers, and of triggers that yield a key", async () => {
   const folder = join(rig.root, "marks");
   await mkdir(folder);
   await writeFile(join(rig.root, "file"), "");

@@ -1,4 +1,4 @@
-/** Triggers that are waited for together, in a real child. */
+/** Joint waits in a real child process. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { expect, it } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
@@ -26,7 +26,7 @@ const TRIGGERS = [
   triggerText("ends", `yield { ending: { kind: "skipped", reason: "no need" } };`),
 ].join("\n");
 
-it("fires once, with the first event of each, and lets each acknowledge it", async () => {
+it("fires once, with the first event of each member, and acknowledges each event", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(TRIGGERS);
   const moment = new Date(Date.now() + 50).toISOString();
@@ -52,7 +52,7 @@ it("fires once, with the first event of each, and lets each acknowledge it", asy
   expect(under.outcomes(1)).toHaveLength(1);
 });
 
-it("fails with the first member that fails, and says which", async () => {
+it("fails with the first member that fails, and names it", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(TRIGGERS);
   const one = call("fires", { payload: 1 });
@@ -71,7 +71,7 @@ it("fails with the first member that fails, and says which", async () => {
   expect(await under.failure(4)).toMatchObject({ code: "TRIGGER_ARGS_INVALID" });
 });
 
-it("ends the task when a member does", async () => {
+it("ends the task when a member ends it", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(TRIGGERS);
   under.run(1, "tradewind.all", bundle, members({ waits: call("waits"), ends: call("ends") }));

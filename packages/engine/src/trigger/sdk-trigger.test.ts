@@ -1,4 +1,4 @@
-/** The SDK's own trigger classes in the real child: the two halves of the protocol meet. */
+/** The SDK's own trigger classes in the real child: tests both sides of the protocol together. */
 import { expect, it } from "vitest";
 import { RunnerUnderTest } from "../../test/trigger/runner-under-test.ts";
 

@@ -1,4 +1,4 @@
-/** Signals between DAGs, with real tasks: one sends, another is scheduled on it, a third waits for it. */
+/** Signals between DAGs, with real tasks: one DAG sends, another is scheduled on the signal, a third waits for it. */
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -70,7 +70,7 @@ beforeAll(async () => {
       });
     `,
   });
-  // As if in a process of its own.
+  // As in a separate process.
   const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
   const database = Database.connect(rig.url);
   const { secretBox } = rig;
@@ -92,7 +92,7 @@ const runs = (dagId: string) =>
     [dagId],
   );
 
-it("a task's signals start runs of another DAG, and end its waits", async () => {
+it("starts runs of another DAG with a task's signals, and ends its waits", async () => {
   expect(await rig.ended(await rig.trigger("shop"))).toBe("success");
   await rig.until(async () => (await runs("shipping")).length === 2, "two orders");
   const orders = await runs("shipping");
@@ -111,7 +111,7 @@ it("a task's signals start runs of another DAG, and end its waits", async () => 
   expect(await rig.output(first!.id, "print")).toEqual(["order.packed", "order.paid"]);
 }, 90_000);
 
-it("two waits of a task for the same signal take one each, also those sent before", async () => {
+it("gives two waits of a task for the same signal one signal each, also signals sent before", async () => {
   const [one, other] = [await rig.trigger("twice"), await rig.trigger("twice")];
   for (const id of [one, other]) {
     expect(await rig.ended(id)).toBe("success");
@@ -119,7 +119,7 @@ it("two waits of a task for the same signal take one each, also those sent befor
   }
 }, 60_000);
 
-it("a wait passes over what the schema refuses, in the same try", async () => {
+it("skips signals that the schema rejects, in the same try", async () => {
   const id = await rig.trigger("strict");
   expect(await rig.ended(id)).toBe("success");
   expect(await rig.output(id, "wait")).toEqual([3, 1]);

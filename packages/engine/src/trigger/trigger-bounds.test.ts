@@ -1,10 +1,10 @@
-/** What one trigger may say, and how much of it: nobody else pays for one that says too much. */
+/** Limits of what one trigger may send, so that a trigger that sends too much does not affect others. */
 import { expect, it } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 const MB = 1024 * 1024;
 
-it("cuts or refuses what is too large, and goes on with the others in the same process", async () => {
+it("truncates or rejects oversized values, and keeps the other triggers running in the same process", async () => {
   const under = await RunnerUnderTest.start();
   const { pid } = under.runner;
   const bundle = await under.bundle(
@@ -36,7 +36,7 @@ it("cuts or refuses what is too large, and goes on with the others in the same p
   expect(under.runner.pid).toBe(pid);
 });
 
-it("sends what is said at once in lines that are read, and drops what is too much", async () => {
+it("splits concurrent output into readable lines, and drops the excess", async () => {
   const under = await RunnerUnderTest.start();
   const { pid } = under.runner;
   const bundle = await under.bundle(
@@ -69,7 +69,7 @@ it("sends what is said at once in lines that are read, and drops what is too muc
   expect(under.runner.pid).toBe(pid);
 });
 
-it("answers any number of questions, a few of each trigger at a time", async () => {
+it("answers any number of requests, a few of each trigger at a time", async () => {
   let atOnce = 0;
   let most = 0;
   const under = await RunnerUnderTest.start({
@@ -89,7 +89,7 @@ it("answers any number of questions, a few of each trigger at a time", async () 
   expect(most).toBeLessThanOrEqual(16);
 });
 
-it("has so much on its way and no more, until it is stored", async () => {
+it("limits the bytes of events in flight until they are stored", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(
     [
@@ -101,21 +101,21 @@ it("has so much on its way and no more, until it is stored", async () => {
   for (const id of ids) under.run(id, "large", bundle, { n: id });
   const fired = () => ids.filter((id) => under.outcomes(id).length > 0);
   await under.until(() => fired().length >= 33);
-  // What is said later in the same process is heard later.
+  // Output that is sent later in the same process is received later.
   under.run(100, "speaks", bundle);
   await under.hears("log", ({ id }) => id === 100);
   expect(fired()).toHaveLength(33);
-  // Those that are stopped make room, too.
+  // Stopped triggers free their share, too.
   under.runner.stop([1], "cancelled");
   await under.until(() => fired().length === 34);
   for (const id of ids) under.runner.ack(id);
   await under.until(() => fired().length === 40);
 });
 
-it("ends a process that sends a line without end, and starts everything again", async () => {
+it("ends a process that sends an endless line, and starts everything again", async () => {
   const under = await RunnerUnderTest.start();
   const { pid } = under.runner;
-  // Past everything that the runner does: as code would that writes to descriptors it knows nothing of.
+  // Bypasses the runner: like code that writes to an arbitrary descriptor.
   const writes = `
     const fs = await import("node:fs");
     if (fs.existsSync(args.mark)) { yield "again"; return; }

@@ -1,11 +1,11 @@
-/** A process that has loaded many bundles which nothing uses any more is replaced, and nobody notices. */
+/** A process that has loaded many unused bundles is replaced without an effect on its triggers. */
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { expect, it, vi } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../test/trigger/runner-under-test.ts";
 
 const LIMIT = 3;
 
-/** Triggers that fire once and are over, each of a bundle of its own. */
+/** Triggers that fire once and end, each of a bundle of its own. */
 async function leaveBehind(under: RunnerUnderTest, bundles: number): Promise<void> {
   for (let n = 0; n < bundles; n++) {
     const id = 1_000 + n;
@@ -25,7 +25,7 @@ function replaced(under: RunnerUnderTest, pid: number | undefined): Promise<void
   );
 }
 
-it("ends every trigger in good order before it starts it again, once", async () => {
+it("ends every trigger in order before it starts it again, exactly once", async () => {
   const under = await RunnerUnderTest.start({ maxDeadBundles: LIMIT });
   const diary = `${under.dir}/diary`;
   const note = `(await import("node:fs")).appendFileSync(${JSON.stringify(diary)}, `;
@@ -45,7 +45,7 @@ it("ends every trigger in good order before it starts it again, once", async () 
   writeFileSync(`${under.dir}/go`, "");
   expect(await under.event(1)).toBe("went");
   expect(under.outcomes(1)).toHaveLength(1);
-  // It was no accident, and nobody is suspected of anything.
+  // No crash was counted, and no trigger is a suspect.
   expect(under.heard.filter(({ on }) => on === "engine")).toEqual([]);
 });
 
@@ -70,12 +70,12 @@ it("does not wait forever", async () => {
   const { pid } = under.runner;
   await leaveBehind(under, 2 * LIMIT + 1);
   await replaced(under, pid);
-  // Said again by the new one, and told when the first is acknowledged.
+  // The new child reports the event again; it is delivered after the first one is acknowledged.
   under.runner.ack(1);
   expect(await under.event(1, 2)).toBe("event");
 });
 
-it("does not let a built-in trigger forget what it has seen", async () => {
+it("keeps the last event of a built-in trigger", async () => {
   const under = await RunnerUnderTest.start({ maxDeadBundles: LIMIT });
   const path = `${under.dir}/file`;
   writeFileSync(path, "one");

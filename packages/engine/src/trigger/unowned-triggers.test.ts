@@ -1,4 +1,4 @@
-/** A new trigger is owned at once, however many triggerers there are and whatever they know of each other. */
+/** A new trigger is owned at once, with any number of triggerers and any state of their knowledge of each other. */
 import { expect, it } from "vitest";
 import { seedTriggerer } from "../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../test/support/triggerer-rig.ts";
@@ -7,7 +7,7 @@ import { adhoc } from "../store/database/database.ts";
 const NEVER = "await new Promise((resolve) => host.abort.addEventListener('abort', resolve));";
 const FACTS = { triggers: 0, capacity: 100, queues: ["default"], unclaimed: 0, lagMs: 0 };
 
-/** Makes this many triggers; answers how long each waited for its owner, when all have one, in milliseconds. */
+/** Creates this many triggers; returns how long each waited for its owner, in milliseconds. */
 async function owned(rig: TriggererRig, bundle: string, count: number): Promise<number[]> {
   const ids: number[] = [];
   for (let n = 0; n < count; n++) ids.push((await rig.wait("demo.wait", bundle)).triggerId);
@@ -26,12 +26,12 @@ function report(what: string, ms: readonly number[]): void {
   process.stdout.write(
     `${what}: owned after ${median.toFixed(0)} ms (median), ${most.toFixed(0)} ms (most)\n`,
   );
-  // 200 ms on a machine that has time for it; the next look of a triggerer is minutes away.
+  // 200 ms on an idle machine; the next poll of a triggerer is minutes away.
   expect(most).toBeLessThan(5_000);
 }
 
 for (const count of [1, 2, 3]) {
-  it(`${count} triggerers own new triggers before they know of each other's last ones`, async () => {
+  it(`${count} triggerers claim new triggers before they have read each other's last load`, async () => {
     const rig = await TriggererRig.open();
     const bundle = await rig.bundle("demo.wait", NEVER);
     for (let n = 0; n < count; n++) await rig.triggerer({ lease: LONG_LEASE });
@@ -40,7 +40,7 @@ for (const count of [1, 2, 3]) {
   });
 }
 
-it("a triggerer leaves nothing to one that has just died, nor to one that is full", async () => {
+it("claims triggers beside a triggerer that has just died and one that is full", async () => {
   const rig = await TriggererRig.open();
   const bundle = await rig.bundle("demo.wait", NEVER);
   const dead = await seedTriggerer(rig.db);
@@ -52,7 +52,7 @@ it("a triggerer leaves nothing to one that has just died, nor to one that is ful
   expect(full.job.size).toBeLessThanOrEqual(5);
 });
 
-it("a full triggerer claims what is left as soon as a trigger of it is not needed any more", async () => {
+it("claims a waiting trigger as soon as capacity is free", async () => {
   const rig = await TriggererRig.open();
   const bundle = await rig.bundle("demo.wait", NEVER);
   const { job } = await rig.triggerer({ lease: LONG_LEASE, capacity: 1 });
@@ -71,13 +71,13 @@ it("a full triggerer claims what is left as soon as a trigger of it is not neede
   await rig.until(async () => (await owner())?.owner_job === job.jobId, "the second to be owned", 10_000);
 });
 
-it("triggerers even out what one of them has too many of, and then keep what they have", async () => {
+it("evens out the load between triggerers, and then keeps it", async () => {
   const rig = await TriggererRig.open();
   const bundle = await rig.bundle("demo.wait", NEVER);
   const first = await rig.triggerer();
   const second = await rig.triggerer();
   await owned(rig, bundle, 40);
-  // Only those of the second end.
+  // Only the triggers of the second end.
   await rig.db.rows(
     adhoc(`UPDATE deferral d SET waits_on = NULL, ended_at = now(), end_kind = 'cancelled'
            FROM trigger t WHERE t.id = d.waits_on AND t.owner_job = $1`),

@@ -1,4 +1,4 @@
-/** A DAG that signals drive, and rows of its runs as their owner leaves them. */
+/** A signal-driven DAG, and rows of its runs as their owner writes them. */
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import { Drive, type Heard, RuleSet } from "../../src/model/index.ts";
 import { openDrives } from "../../src/store/drive/run-drives.ts";
@@ -16,7 +16,7 @@ function rule(action: SignalRule["action"], when: SignalCondition, once = false)
 
 /**
  * - `load` is an ordinary task, `train` waits for it and for two signals;
- * - `serve` streams; `report` has its times; `ask` an `onSignal`.
+ * - `serve` is a streaming task; `report` has ticks; `ask` has an `onSignal` handler.
  */
 export function drivenManifest(dagId: string): DagManifest {
   return manifestOf(
@@ -38,7 +38,7 @@ export function drivenManifest(dagId: string): DagManifest {
 
 export const STARTED_AT = new Date("2026-01-01T10:00:00.000Z");
 
-/** Stores what becomes of a run's drive when all this happens to it. */
+/** Stores the drive of a run after these changes. */
 export async function drive(
   tw: Installation,
   dagRunId: number,

@@ -1,4 +1,4 @@
-/** A database with a few DAGs in it and the API on top, as tests of the API need them. */
+/** A database with a few DAGs and the API on top, for tests of the API. */
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -12,7 +12,6 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { ensureAdminToken } from "../../src/store/access/tokens.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
 import { afterFile } from "../support/after-file.ts";
 import { testDatabase } from "../support/test-database.ts";
@@ -51,10 +50,9 @@ export class Installation {
       config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
       secretBox: new SecretBox([randomBytes(32)]),
       logsDir,
-      runEdits,
       wakeUps,
       notify: (change) => {
-        // With every deed, and no news to a scheduler.
+        // Sent with every change through the API; schedulers do not need it.
         if (change.kind === "deed_done") return wakeUps.send("states");
         changes.push(change);
         if (change.kind === "signals_sent") wakeUps.send("signals");
@@ -92,7 +90,7 @@ export class Installation {
     return this.database.rows<R>(adhoc(text), values);
   }
 
-  /** Publishes a version of a DAG; answers its version id. */
+  /** Publishes a version of a DAG; returns its version id. */
   async addDag(
     manifest: DagManifest,
     source = "export default dag();",
@@ -160,7 +158,7 @@ export class Installation {
     );
   }
 
-  /** Writes lines to an attempt's log; answers its path. */
+  /** Writes lines to an attempt's log; returns its path. */
   async writeLog(
     place: { dagId: string; dagRunId: number; taskId: string; file: string },
     messages: readonly string[],

@@ -1,4 +1,4 @@
-/** Deadlines and deliveries as rows, as hosts leave them. */
+/** Deadlines and deliveries as rows, as hosts write them. */
 import type { DeadlineAction } from "@tradewind/sdk/manifest";
 import type { Installation } from "./installation.ts";
 

@@ -1,4 +1,4 @@
-/** The REST API on a stage of the signal service, on a real port. */
+/** The REST API in front of a signal service, on a real port. */
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { createApi } from "../../src/api/server/api.ts";
@@ -8,7 +8,6 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { ensureAdminToken } from "../../src/store/access/tokens.ts";
 import { Database } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
 
 export const TOKEN = "tw_signal_front_token";
 
@@ -22,7 +21,6 @@ export async function serveApi(databaseUrl: string, notify = true) {
     config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
     secretBox: new SecretBox([randomBytes(32)]),
     logsDir: tmpdir(),
-    runEdits,
     wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });

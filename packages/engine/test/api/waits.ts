@@ -1,4 +1,4 @@
-/** Triggers and waits, written as the scheduler and the triggerers write them, without either. */
+/** Triggers and waits as rows, as the scheduler and the triggerers write them. */
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Installation } from "./installation.ts";
@@ -68,7 +68,7 @@ export interface WaitSeed {
   readonly startedAt: Date;
 }
 
-/** A deferred instance and its wait; answers the attempt. */
+/** A deferred instance and its wait; returns the attempt. */
 export async function addWait(
   tw: Installation,
   seed: Partial<WaitSeed> & Pick<WaitSeed, "dagRunId" | "taskId" | "triggerId">,
@@ -101,7 +101,7 @@ export async function addWait(
   return attempt;
 }
 
-/** A wait that is behind the instance. */
+/** A wait that has ended. */
 export async function addPastWait(
   tw: Installation,
   of: { readonly dagRunId: number; readonly taskId: string },

@@ -1,4 +1,4 @@
-/** A real LocalExecutor with real children for tests: submits tasks of `program.mjs` and awaits what is reported. */
+/** A real LocalExecutor with real child processes: submits tasks of `program.mjs` and awaits their reports. */
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -91,7 +91,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
     };
   }
 
-  /** The signal's key names what `program.mjs` does with it. */
+  /** The key of the signal selects the behaviour of `program.mjs`. */
   reaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
     const reactionId = more.reactionId ?? `reaction-${++this.#serial}`;
     return {
@@ -129,12 +129,12 @@ export class ExecutorUnderTest implements AsyncDisposable {
     return workload;
   }
 
-  /** Submits and awaits the end. */
+  /** Submits a task and awaits its end. */
   async run(taskId: string, more: Partial<Workload> = {}): Promise<AttemptOutcome> {
     return await this.ended(this.submit(taskId, more).attempt);
   }
 
-  /** Submits a task that succeeds, and answers with its output. */
+  /** Submits a task that succeeds; returns its output. */
   async output<T extends Json>(taskId: string, more: Partial<Workload> = {}): Promise<T> {
     const outcome = await this.run(taskId, more);
     if (outcome.kind !== "success") throw new Error(`${taskId} ended as ${JSON.stringify(outcome)}`);
@@ -151,7 +151,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
     return (event as Extract<ExecutorEvent, { type: "started" }>).pid;
   }
 
-  /** The first event that matches, whether it is here already or still to come. */
+  /** The first matching event, past or future. */
   async event(matches: (event: ExecutorEvent) => boolean): Promise<ExecutorEvent> {
     for (;;) {
       const found = this.events.find(matches);

@@ -1,4 +1,4 @@
-/** A process with an executor of its own, to be killed: runs the task named in its arguments until then. */
+/** A process with its own executor, for tests that kill it: runs the task named in its arguments. */
 import { silentLogger } from "../../src/service/logger.ts";
 import { ExecutorUnderTest } from "./executor-under-test.ts";
 

@@ -1,6 +1,6 @@
 /**
- * A DAG program written by hand against the protocol, for the executor's tests: one task per way to behave, and to
- * misbehave. Arguments come by `conf`.
+ * A DAG program written directly against the protocol, for tests of the executor: one task per correct or faulty behaviour.
+ * `conf` has the arguments.
  */
 import { spawn } from "node:child_process";
 import { appendFileSync, writeSync } from "node:fs";
@@ -15,7 +15,7 @@ const tasks = {
   noop: async () => OK(undefined),
   returns: async (call) => OK(call.conf.value),
   diesSending: async () => {
-    // The third piece of the output is never sent.
+    // The third chunk of the output is never sent.
     const { stringify } = JSON;
     let pieces = 0;
     JSON.stringify = (value, ...rest) => {
@@ -99,7 +99,7 @@ const tasks = {
     console.log(`kept: ${kept}`);
     return OK(undefined);
   },
-  /** Stops when it is asked to. */
+  /** Stops on cancellation. */
   polite: async (call) => {
     const { abort } = call.host;
     const beat = setInterval(() => {}, 1_000);
@@ -109,7 +109,7 @@ const tasks = {
     const { name, message } = abort.reason;
     return { kind: "failed", error: { name, message, stack: null, code: null }, retry: true };
   },
-  /** Says that it is under way, and returns what it has done when it is asked to stop. */
+  /** Logs that it has started, and returns its work on cancellation. */
   stream: async (call) => {
     const { abort } = call.host;
     appendFileSync(call.conf.file, "streaming\n");
@@ -123,7 +123,7 @@ const tasks = {
     const signals = [{ namespace: "default", key: "stream.rows", value: rows }];
     return { kind: "success", output: { streamed: rows > 0 }, skip: ["after"], signals };
   },
-  /** Says that it is under way, and then does whatever `conf.deed` names when it is asked to stop. */
+  /** Logs that it has started; on cancellation does what `conf.deed` names. */
   whenAsked: async (call) => {
     const { abort } = call.host;
     const asked = new Promise((resolve) => abort.addEventListener("abort", resolve));
@@ -173,7 +173,7 @@ const tasks = {
     await forever();
   },
   rejectUnseen: async () => {
-    void Promise.reject(new Error("nobody awaits this"));
+    void Promise.reject(new Error("unhandled rejection"));
     return OK(undefined);
   },
   neverSettles: () => new Promise(() => {}),
@@ -202,7 +202,7 @@ const tasks = {
     process.on("SIGUSR2", () => {});
     return OK({ pid: process.pid });
   },
-  /** Speaks on the channel behind the runner's back. */
+  /** Writes to the channel without the runner. */
   forge: async (call) => {
     const message = {
       k: "ended",
@@ -279,7 +279,7 @@ const reactions = {
   },
 };
 
-/** Of an SDK that knows no signals. */
+/** An SDK without signals. */
 export const old = {
   [Symbol.for("tradewind.program")]: {
     protocol: 1,

@@ -1,8 +1,8 @@
 /**
- * Two schedulers under a load of random tasks that share pools and limits. Every 100 ms, in one snapshot: no pool, and no
- * limit of a task, a run or a DAG is exceeded, and what the pools say is what the tasks say. Afterwards, by the times in
- * the rows: within a pool no task was queued while one of the same width that comes before it had been ready for longer
- * than a turn; wide tasks have not starved. TRADEWIND_FAULT_SCALE makes it longer.
+ * Two schedulers under a load of random tasks that share pools and limits. Every 100 ms, in one snapshot: no pool and no
+ * limit of a task, a run or a DAG is exceeded, and the stored pools match the task states. Afterwards, by the times in the
+ * rows: within a pool no task was queued while a better one of the same width had been ready for longer than a turn, and
+ * wide tasks did not starve. TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -12,8 +12,8 @@ import { SchedulerRig } from "../support/scheduler-rig.ts";
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));
 const EVERY_MS = 100;
 /**
- * A turn: news of what waits goes from one scheduler to the other through the database. How long that takes depends on
- * how busy the machine is, as everything here does; an order that is not kept shows in waits as long as the longest.
+ * A turn: the time in which one scheduler learns of the waiting tasks of the other through the database. It depends on the
+ * load of the machine; a violated order shows up as waits as long as the longest.
  */
 const turnMs = ({ longest }: Waits) => Math.max(1_000, longest / 4);
 const POOLS = { narrow: 2, middle: 3, wide: 6 } as const;
@@ -30,7 +30,7 @@ const some = (most) => {
   return { pool, poolSlots: 1 + random(Math.min(most, slots)), priority: random(5), weightRule: "absolute" };
 };
 const work = (ms) => async () => { await pause(ms); };
-// Nothing but the pools holds its tasks back: of these the order is asked.
+// Only the pools limit its tasks: the order of these is checked.
 export const free = dag("free", { maxActiveTasks: 10_000, defaults: { weightRule: "absolute" } }, (d) => {
   for (let i = 0; i < ${FREE}; i++) d.task("n" + i, { ...some(6) }, work(20 + random(60)));
 });
@@ -38,7 +38,7 @@ export const limited = dag("limited", { maxActiveTasks: 2, maxActiveTasksPerDag:
   for (let i = 0; i < 14; i++)
     d.task("n" + i, { ...some(2), priority: 3 + random(3), ...(i % 3 === 0 && { maxActivePerDag: 1 }) }, work(20 + random(60)));
 });
-// Comes to be ready while the others wait, and goes before them.
+// Becomes ready while the others wait, and starts before them.
 export const urgent = dag("urgent", { maxActiveTasks: 10_000, defaults: { weightRule: "absolute" } }, (d) => {
   for (let i = 0; i < 12; i++) d.task("n" + i, { ...some(2), priority: 100 }, work(20));
 });
@@ -52,7 +52,7 @@ test("two schedulers under load exceed no limit and keep the order of each pool"
     await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ($1, $2)"), [name, slots]);
   await rig.publish({ "load.ts": SOURCE });
   const audit = new LimitAudit(rig.db);
-  // Room for more than the pools have: no executor holds anything back.
+  // More room than in the pools: no executor limits admission.
   await rig.scheduler({ shared: false, parallelism: 24 });
   await rig.scheduler({ shared: false, parallelism: 24 });
   await rig.trigger("free", { runId: "warm" });
@@ -76,7 +76,7 @@ test("two schedulers under load exceed no limit and keep the order of each pool"
   expect(await rig.poolsAreExact()).toBe(true);
   expect(await outOfTurn(rig.db, turnMs(waits))).toEqual([]);
 
-  // An audit of nothing proves nothing.
+  // Guards against vacuous success: the audit must have seen something.
   expect(audit.looks).toBeGreaterThan(20);
   for (const kind of ["pool narrow", "pool middle", "pool wide", "dag", "run", "task"])
     expect(audit.full[kind] ?? 0, kind).toBeGreaterThan(0);
@@ -94,7 +94,7 @@ interface Reading {
 
 const OCCUPYING = "t.state IN ('queued', 'running', 'restarting')";
 
-/** Pools by the slots of their tasks, runs, DAGs and tasks by their numbers, each against its limit in the manifest. */
+/** Pools by the slots of their tasks; runs, DAGs and tasks by their numbers; each against its limit in the manifest. */
 const AUDIT = adhoc(`
   WITH active AS MATERIALIZED (
     SELECT t.task_id, t.pool, t.pool_slots, r.id AS run, r.dag_id, v.manifest
@@ -119,7 +119,7 @@ const AUDIT = adhoc(`
 
 class LimitAudit {
   looks = 0;
-  /** Looks that found a limit reached: without those, none could have been exceeded. */
+  /** Snapshots with a limit reached: without those, none could have been exceeded. */
   readonly full: Record<string, number> = {};
   readonly violations: string[] = [];
   #isOver = false;
@@ -149,7 +149,7 @@ class LimitAudit {
   }
 }
 
-/** Of tasks that nothing but their pool held back: those that waited while a lesser one of their width was queued. */
+/** Of tasks limited only by their pool: those that waited while a lower-ranked task of the same width was queued. */
 const OUT_OF_TURN = `
   SELECT h.dag_run_id AS run, h.task_id AS waited, h.pool, h.pool_slots AS slots, l.task_id AS went,
          (extract(epoch FROM l.queued_at - h.scheduled_at) * 1000)::int AS "readyForMs"
@@ -163,13 +163,13 @@ function outOfTurn(db: Database, ms: number): Promise<object[]> {
 }
 
 interface Waits {
-  /** From ready to queued, in milliseconds: of the wide, of the narrow, of all. */
+  /** Milliseconds from ready to queued: wide tasks, narrow tasks, all tasks. */
   readonly wide: number;
   readonly narrow: number;
   readonly longest: number;
-  /** The longest time that one had been ready when a lesser one of its width was queued. */
+  /** The longest time that a task had been ready when a lower-ranked one of its width was queued. */
   readonly passed: number;
-  /** How often one was queued before a lesser one of its width that had been ready, too. */
+  /** The number of pairs in which a task was queued before a lower-ranked ready one of its width. */
   readonly pairs: number;
 }
 

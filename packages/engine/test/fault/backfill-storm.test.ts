@@ -1,7 +1,7 @@
 /**
  * Four schedulers that catch up with a DAG's dates, and two backfills over the same dates, one from each end, while the
- * processes are killed and stopped. Every date must get exactly one run, no limit may be exceeded at any look, and the
- * figures of both backfills must be exact at the end. TRADEWIND_FAULT_SCALE makes it longer.
+ * processes are killed and stopped. Every date must get exactly one run, no snapshot may exceed a limit, and the figures of
+ * both backfills must be exact at the end. TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -26,7 +26,7 @@ const LIMITS = [3, 2] as const;
 /** Milliseconds: time to live, renewal, margin. */
 const LEASE = [1_500, 400, 400] as const;
 
-test("four schedulers and two backfills over the same dates, killed and stopped, make one run for each", {
+test("four schedulers and two backfills over the same dates create one run per date despite kills and stops", {
   timeout: 180_000 * Math.max(1, SCALE),
 }, async () => {
   const { url } = await testDatabase();
@@ -45,7 +45,7 @@ test("four schedulers and two backfills over the same dates, killed and stopped,
   const range = { dagId: DAG, from: new Date(start).toISOString(), to: new Date(end).toISOString() };
   const ids = [
     await seedBackfill(installation.db, { ...range, maxActive: LIMITS[0] }),
-    // Its dates are a list, as a timetable tells them.
+    // Its dates are a list, as from a timetable.
     await seedBackfill(installation.db, {
       ...range,
       maxActive: LIMITS[1],
@@ -78,7 +78,7 @@ test("four schedulers and two backfills over the same dates, killed and stopped,
   expect(takeovers.isWaiting).toBe(false);
   expect(takeovers.longest()).toBeLessThan(10_000);
 
-  // Faults that hit nothing prove nothing.
+  // Guards against vacuous success: the faults must have hit.
   expect(storm.counts.killed).toBeGreaterThanOrEqual(2);
   expect(storm.counts.stopped).toBeGreaterThanOrEqual(1);
   expect(storm.counts.schedulersKilled).toBeGreaterThanOrEqual(2);
@@ -109,7 +109,7 @@ function task(id: string, after: string[], options: Record<string, unknown> = {}
   };
 }
 
-/** Kills and stops whoever has a backfill in hand, and a scheduler; one after the other, each time until it is taken over. */
+/** Kills and stops the owner of a backfill, and a scheduler, one after the other, each time until another takes over. */
 class BackfillStorm {
   readonly counts = { killed: 0, stopped: 0, schedulersKilled: 0 };
   readonly places: SchedulerPlace[];
@@ -151,7 +151,7 @@ class BackfillStorm {
     await this.#replace(found.place);
   }
 
-  /** Longer than its lease: it wakes up when another drives what it has in hand. */
+  /** Longer than its lease: it resumes when another process drives its backfills. */
   async #stopOwner(): Promise<void> {
     const found = await this.#owner();
     if (!found) return;
@@ -171,7 +171,7 @@ class BackfillStorm {
     await this.#replace(place);
   }
 
-  /** The process with the newest backfill in hand, as soon as there is one with runs under way. */
+  /** The process that owns the newest backfill, as soon as it has active runs. */
   async #owner(): Promise<{ place: SchedulerPlace; process: SchedulerProcess } | undefined> {
     const sql = `SELECT j.pid, count(*) AS runs FROM backfill b JOIN job j ON j.id = b.owner_job
                  JOIN dag_run r ON r.backfill_id = b.id AND r.state = 'running'
@@ -193,7 +193,7 @@ class BackfillStorm {
   }
 }
 
-/** Runs under way of each backfill against its limit, and of the DAG without them against its own, in one snapshot. */
+/** In one snapshot: active runs of each backfill against its limit, and the DAG's other runs against the DAG's limit. */
 class LimitWatch extends Watch {
   looks = 0;
   full = 0;
@@ -213,7 +213,7 @@ class LimitWatch extends Watch {
   }
 }
 
-/** What is not over yet: backfills, and runs of dates in the range. */
+/** The number of unfinished backfills and runs of dates in the range. */
 async function open(installation: FaultInstallation, end: Date): Promise<number> {
   const [row] = await installation.sql<{ n: number }>(
     `SELECT (SELECT count(*) FROM backfill WHERE ended_at IS NULL)
@@ -224,7 +224,7 @@ async function open(installation: FaultInstallation, end: Date): Promise<number>
   return Number(row?.n ?? 1);
 }
 
-/** Dates that have not exactly one run, ended well. */
+/** Dates without exactly one successful run. */
 async function datesWithout(
   installation: FaultInstallation,
   range: { start: number; end: number },
@@ -238,7 +238,7 @@ async function datesWithout(
   );
 }
 
-/** Tasks whose end was not lived through by the attempt that the database names. */
+/** Tasks whose end the ledger does not confirm for the attempt in the database. */
 async function unwitnessed(installation: FaultInstallation): Promise<string[]> {
   const rows = await installation.sql<{ attempt: string; state: string }>(
     `SELECT t.attempt, t.state FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id

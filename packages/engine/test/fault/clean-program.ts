@@ -1,6 +1,6 @@
 /**
- * A process that cleans history in small batches, for tests that kill it. Says after each batch what it has deleted, and
- * then rests, so that on a fast machine, too, something happens meanwhile.
+ * A process that cleans history in small batches, for tests that kill it. Prints after each batch what it has deleted, then
+ * pauses, so that other events happen in between even on a fast machine.
  */
 import { Database } from "../../src/store/database/database.ts";
 import { cleanHistory } from "../../src/store/run/history.ts";

@@ -1,12 +1,12 @@
-/** A component of the system as a process of its own, from its start to its end, for tests that kill and stop it. */
+/** A component of the system as a separate process, from start to exit, for tests that kill and stop it. */
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** Where such a process lives. */
+/** The folder and settings of such a process. */
 export interface Place {
-  /** Its home; its log is `<home>.log` and goes on over restarts. */
+  /** Its home; its log is `<home>.log` and continues over restarts. */
   readonly home: string;
   readonly databaseUrl: string;
   readonly ledger: string;
@@ -14,20 +14,20 @@ export interface Place {
   readonly lease?: readonly [number, number, number];
 }
 
-/** As the programs exit that could not come up for want of a database. */
+/** The exit code of programs that could not start without the database. */
 const DATABASE_AWAY = "75";
 
 export abstract class ComponentProcess {
   readonly pid: number;
-  /** "away": it could not come up for want of a database, and is gone again. */
+  /** "away": it could not start without the database and has exited. */
   readonly ready: Promise<"up" | "away">;
   readonly gone: Promise<unknown>;
-  /** Set once a test means it to end: any other end is a crash. */
+  /** Set when a test ends the process on purpose: any other exit is a crash. */
   #isMeant = false;
   #isUp = false;
   #end: string | null = null;
 
-  /** @param program A file of this folder; it says so on its standard output when it is up. */
+  /** @param program A file of this folder; it reports on its standard output when it is up. */
   constructor(place: Place, program: string, environment: Readonly<Record<string, string>>) {
     const child = start(place, program, environment);
     this.pid = child.pid as number;
@@ -49,12 +49,12 @@ export abstract class ComponentProcess {
     this.ready = Promise.race([up, away]);
   }
 
-  /** How it ended although nobody asked it to, after it had come up. */
+  /** How the process ended unexpectedly after it was up. */
   get crash(): string | null {
     return this.#isUp && !this.#isMeant ? this.#end : null;
   }
 
-  /** Its children die with it: their guardian sees to that. */
+  /** Its guardian kills its children as well. */
   async kill(): Promise<void> {
     this.#isMeant = true;
     process.kill(this.pid, "SIGKILL");
@@ -75,7 +75,7 @@ export abstract class ComponentProcess {
     process.kill(this.pid, "SIGCONT");
   }
 
-  /** At the end of a test, whatever state it is in. */
+  /** Call at the end of a test, in any state. */
   async discard(): Promise<void> {
     if (this.#end === null) await this.kill();
   }
@@ -87,7 +87,7 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
     stdio: ["pipe", "pipe", log],
     env: {
       PATH: process.env.PATH,
-      // Hundreds of them are started: each reads what the first one has compiled.
+      // Hundreds of processes are started: each uses the compile cache of the first.
       NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
       DATABASE_URL: place.databaseUrl,
       TRADEWIND_HOME: place.home,
@@ -111,7 +111,7 @@ export interface LogLine {
   readonly reason?: string;
 }
 
-/** A line that is no JSON comes from Node itself: it is what a crash leaves. */
+/** A line that is not JSON comes from Node itself, as after a crash. */
 export function readLog(place: Place): LogLine[] {
   if (!existsSync(logOf(place))) return [];
   const lines = readFileSync(logOf(place), "utf8").split("\n").filter(Boolean);

@@ -1,7 +1,7 @@
 /**
- * The faults of waiting, dealt from a seeded deck in three lanes at once: schedulers, and a triggerer that comes and
- * goes; triggerers with their runners; the database, the ways to it, and the rows that say who owns what. At any moment
- * at least one scheduler and one triggerer are whole, so that there is someone to take over.
+ * The faults of waits, dealt from a seeded deck in three lanes at once: schedulers, and a triggerer that joins and leaves;
+ * triggerers with their runners; the database, the connections to it, and the ownership rows. At any moment at least one
+ * scheduler and one triggerer are healthy, so that a process can take over.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
@@ -17,18 +17,18 @@ import type { TakeoverWatch } from "./watches.ts";
 export interface DeferralParts {
   readonly installation: FaultInstallation;
   readonly postgres: CrashablePostgres;
-  /** The way of the second scheduler to the database, and that of the second triggerer. */
+  /** The proxies between the database and the second scheduler, and the second triggerer. */
   readonly proxies: readonly PgProxy[];
   readonly runs: TakeoverWatch;
   readonly triggers: TakeoverWatch;
   readonly gates: Gates;
   readonly schedulers: readonly SchedulerPlace[];
-  /** The second is deaf to wake-ups; the third comes and goes. */
+  /** The second receives no wake-ups; the third joins and leaves. */
   readonly triggerers: readonly [TriggererPlace, TriggererPlace, TriggererPlace];
 }
 
 const PATIENCE_MS = 25_000;
-/** A third death of a runner's process within a minute would cast suspicion on a trigger that did nothing. */
+/** A third death of a runner's process within a minute would blame an innocent trigger. */
 const DEATHS_ALLOWED = 2;
 
 export class DeferralDeck {
@@ -48,13 +48,13 @@ export class DeferralDeck {
     cut: 0,
     drops: 0,
   };
-  /** Triggers that were taken away from a triggerer that ran them and knew nothing of it. */
+  /** Triggers that were reassigned from a triggerer that still ran them without knowing. */
   seizedTriggers = 0;
   readonly #parts: DeferralParts;
   readonly #random: Random;
   readonly #schedulers: SchedulerProcess[] = [];
   readonly #triggerers: TriggererProcess[] = [];
-  /** Of each triggerer's runners, by the triggerer's process. */
+  /** Deaths of runners, by the process of the triggerer. */
   readonly #deaths = new Map<number, number>();
 
   constructor(parts: DeferralParts, seed: number) {
@@ -75,7 +75,7 @@ export class DeferralDeck {
     );
   }
 
-  /** All faults, `scale` times over; those that may find nothing to hit go on until it is `atLeast` so many. */
+  /** Deals all faults `scale` times. Faults that may find no target repeat until `atLeast` of them have hit. */
   async deal(scale: number, load: WaitingLoad, atLeast: number): Promise<void> {
     const times = <T>(count: number, fault: T): T[] =>
       Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
@@ -110,7 +110,7 @@ export class DeferralDeck {
       await (more % 2 === 0 ? this.#dropCommitAnswers(either()) : this.#seize(load));
   }
 
-  /** The deaf one goes, and hands over. */
+  /** The triggerer without wake-ups stops, and hands over. */
   async retire(): Promise<void> {
     const { triggers } = this.#parts;
     await this.#triggerer(1).terminate();
@@ -143,7 +143,7 @@ export class DeferralDeck {
     await sleep(1_000);
   }
 
-  /** One that runs a task which has gone on behind a wait; waits for it a little. */
+  /** A scheduler that runs a task which has resumed after a wait; waits a short time for one. */
   async #busyScheduler(): Promise<number> {
     const { installation } = this.#parts;
     const sql =
@@ -166,7 +166,7 @@ export class DeferralDeck {
     await this.#replaceTriggerer(at);
   }
 
-  /** Longer than the lease: it wakes up in a world where others own its triggers, with their events in hand. */
+  /** Longer than the lease: it resumes when others own its triggers, with events not yet reported. */
   async #pauseTriggerer(at: number): Promise<void> {
     const triggerer = this.#triggerer(at);
     triggerer.pause();
@@ -175,7 +175,7 @@ export class DeferralDeck {
     await this.#comesBack(triggerer);
   }
 
-  /** A third one joins, is given some triggers, and hands over when it is asked to go. */
+  /** A third triggerer joins, gets some triggers, and hands over when it stops. */
   async #visit(): Promise<void> {
     const { installation, triggerers, triggers } = this.#parts;
     const visitor = await installation.startTriggerer(triggerers[2]);
@@ -195,7 +195,7 @@ export class DeferralDeck {
     await sleep(200 + this.#random.below(500));
   }
 
-  /** For as long as its triggerer has patience: it is replaced, and what became true meanwhile is told by the next one. */
+  /** Until the triggerer replaces its runner; the next owner reports the events that happened in between. */
   async #pauseRunner(at: number): Promise<void> {
     const { triggers } = this.#parts;
     const triggerer = await this.#unsuspecting(at);
@@ -204,14 +204,14 @@ export class DeferralDeck {
     this.counts.runnersPaused++;
     const how = "SIGSTOP of the runner";
     triggers.mustGo(await this.#openOwnedGates(triggerer), how);
-    // One that had not come up yet is given more time than that, and its triggerer's lease runs out instead.
+    // A runner that was not up yet gets more time, and the lease of its triggerer expires instead.
     await waitFor(() => (triggerer.runnerPid() ?? pid) !== pid, 8_000);
     signal(pid, "SIGCONT");
     this.#died(triggerer);
     await waitFor(() => !triggers.isWaitingAfter(how), PATIENCE_MS);
   }
 
-  /** Not long enough to be replaced. */
+  /** Too short to be replaced. */
   async #holdUpRunner(at: number): Promise<void> {
     const { triggers } = this.#parts;
     const triggerer = this.#triggerer(at);
@@ -225,7 +225,7 @@ export class DeferralDeck {
     await waitFor(() => !triggers.isWaitingAfter(how), PATIENCE_MS);
   }
 
-  /** What its triggers wait for happens now. Answers which of them that concerns. */
+  /** Opens the gates that its triggers wait for now. Returns the affected triggers. */
   async #openOwnedGates(triggerer: TriggererProcess): Promise<number[]> {
     const { installation, gates } = this.#parts;
     const owned = await installation.sql<{ id: number; gate: string }>(
@@ -238,9 +238,10 @@ export class DeferralDeck {
   }
 
   /**
-   * Two triggerers own one trigger. Either the rows of the deaf one are given to the other, who is told to look: then
-   * both run them, and one of them does not own them any more. Or they are taken from one that goes on with them, given
-   * to the other, who knows nothing, and given back. Meanwhile there is mail, so that an event is on its way.
+   * Two triggerers run one trigger. Either the rows of the triggerer without wake-ups are given to the other, which is
+   * notified: both run them, and one of them no longer owns them. Or the rows are taken from a triggerer that continues to
+   * run them, given to the other without a notification, and given back. Letters arrive in between, so that an event is in
+   * flight.
    */
   async #seize(load: WaitingLoad): Promise<void> {
     const [hearing, deaf] = [0, 1] as const;
@@ -258,12 +259,12 @@ export class DeferralDeck {
     await sleep(this.#random.below(300));
   }
 
-  /** Answers how many triggers that were. */
+  /** Returns the number of triggers. */
   async #reassign(from: number, to: number): Promise<number> {
     const { installation } = this.#parts;
     const jobs = await Promise.all([from, to].map((at) => installation.jobOf(this.#triggerer(at))));
     const rows = await installation.sql<object>(
-      // In the order in which all lock them.
+      // In the lock order of all writers.
       `WITH seized AS (SELECT id FROM trigger WHERE owner_job = $1 ORDER BY fingerprint FOR UPDATE)
        UPDATE trigger t SET owner_job = $2, standby_job = NULL FROM seized
        WHERE t.id = seized.id AND EXISTS (SELECT 1 FROM job WHERE id = $2 AND state = 'running') RETURNING t.id`,
@@ -313,7 +314,7 @@ export class DeferralDeck {
     await sleep(300);
   }
 
-  /** Once others have declared it dead, and have what was its own: then it must come back as somebody new. */
+  /** After others have declared it dead and taken over: then it must return under a new job id. */
   async #comesBack(component: ComponentProcess): Promise<void> {
     const { installation } = this.#parts;
     const job = await installation.jobOf(component);
@@ -326,7 +327,7 @@ export class DeferralDeck {
     await installation.until("it comes back", async () => (await installation.jobOf(component)) !== job);
   }
 
-  /** One whose runner may die once more. */
+  /** A triggerer whose runner may die once more. */
   async #unsuspecting(at: number): Promise<TriggererProcess> {
     if ((this.#deaths.get(this.#triggerer(at).pid) ?? 0) >= DEATHS_ALLOWED) await this.#killTriggerer(at);
     return this.#triggerer(at);
@@ -365,7 +366,7 @@ async function waitFor(holds: () => boolean, withinMs: number): Promise<void> {
     await sleep(20);
 }
 
-/** false: there is no such process any more. */
+/** false: the process no longer exists. */
 function signal(pid: number, name: NodeJS.Signals): boolean {
   try {
     return process.kill(pid, name);

@@ -1,8 +1,8 @@
 /**
- * Two schedulers, two triggerers and now and then a third, tasks that wait for everything there is to wait for, and
- * everything that can go wrong with processes, the database and the way to it, all at once and seeded. Then the faults
- * stop, and every wait must have come to the one end that its script allows: no event lost, nobody resumed twice, nobody
- * too early. TRADEWIND_FAULT_SEED repeats a run's programs and faults, TRADEWIND_FAULT_SCALE makes it longer.
+ * Two schedulers, two triggerers and at times a third, tasks with every kind of wait, and every kind of fault of processes,
+ * the database and the connections to it, all at once and seeded. Then the faults stop, and every wait must have reached the
+ * one end that its script allows: no event lost, no task resumed twice or too early. TRADEWIND_FAULT_SEED repeats a run's
+ * programs and faults, TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -28,10 +28,10 @@ const WAITS = 2_000 * SCALE;
 const FAULTS = 100 * SCALE;
 const CONVERGENCE_MS = 60_000;
 const TAKEOVER_MS = 15_000;
-/** Whoever is to tell it may fall, and whoever takes over, again and again. */
+/** The process that reports the event may fail, and the one that takes over as well, repeatedly. */
 const TOLD_MS = 4 * TAKEOVER_MS;
 
-test("tasks that wait resume exactly once, whatever is killed, stopped and cut off meanwhile", {
+test("waiting tasks resume exactly once despite kills, stops and network faults", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test of waits: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
@@ -54,7 +54,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   ];
   const triggerers = [
     installation.triggererPlace("alpha"),
-    // Soon taken for dead, deaf, and with a fragile way to the database.
+    // A triggerer with a short lease, without wake-ups, and with a faulty connection to the database.
     installation.triggererPlace("beta", {
       databaseUrl: proxies[1]?.url ?? "",
       notifies: false,
@@ -77,10 +77,10 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   await deck.deal(SCALE, load, FAULTS);
   await installation.until("enough waits", async () => (await waitsBegun(installation)) >= WAITS, 120_000);
   await load.stop();
-  await converge("what was begun ends", installation, places, () => unended(installation, letters));
-  // It looks for such triggers once a minute; those who hear of it do so at once.
+  await converge("all runs end", installation, places, () => unended(installation, letters));
+  // It sweeps such triggers once a minute; processes with wake-ups do it at once.
   await deck.retire();
-  await converge("triggers that nobody waits for go", installation, places, () => idle(installation));
+  await converge("triggers without waits are deleted", installation, places, () => idle(installation));
   await Promise.all([pools.stop(), runs.stop(), triggers.stop()]);
 
   const verdict = await judgeWaits(installation, dags, gates.opened);
@@ -126,7 +126,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   expect(logs.filter(isAlarming)).toEqual([]);
   expect(await postgres.complaints()).toEqual([]);
 
-  // Faults that hit nothing prove nothing.
+  // Guards against vacuous success: the faults must have hit.
   expect(verdict.waits).toBeGreaterThanOrEqual(WAITS);
   expect(deck.total).toBeGreaterThanOrEqual(FAULTS);
   for (const [fault, count] of Object.entries(deck.counts)) expect(count, fault).toBeGreaterThanOrEqual(1);
@@ -142,7 +142,7 @@ test("tasks that wait resume exactly once, whatever is killed, stopped and cut o
   expect(pools.full).toBeGreaterThan(10);
 });
 
-/** Two DAGs to a file: equal triggers of different bundles are different ones. */
+/** Two DAGs per file: equal triggers of different bundles are different triggers. */
 async function publish(installation: FaultInstallation, dags: readonly WaitingDag[]): Promise<void> {
   const module = JSON.stringify(join(import.meta.dirname, "waiting-dag.ts"));
   const files: Record<string, string> = {};
@@ -170,13 +170,13 @@ async function converge(
   for (let found = await left(); found.length > 0; found = await left()) {
     if (performance.now() > deadline) {
       const some = JSON.stringify(found.slice(0, 10));
-      throw new Error(`waited in vain that ${what}: ${some}\n${await stuckReport(installation, places)}`);
+      throw new Error(`timed out waiting until ${what}: ${some}\n${await stuckReport(installation, places)}`);
     }
     await sleep(100);
   }
 }
 
-/** Runs that go on, and letters that made none yet. */
+/** Active runs, and letters without a run yet. */
 async function unended(installation: FaultInstallation, { posted }: Mailbox): Promise<object[]> {
   const open = await installation.sql<object>(
     "SELECT id, dag_id, run_id FROM dag_run WHERE state IN ('queued', 'running')",
@@ -196,7 +196,7 @@ async function idle(installation: FaultInstallation): Promise<object[]> {
   );
 }
 
-/** How often a gate was seen open by a triggerer to which its trigger did not belong when it went. */
+/** How often a triggerer that no longer owned the trigger saw its gate open. */
 async function refusedYields(installation: FaultInstallation): Promise<number> {
   const tellers = await installation.sql<{ trigger_id: number; kind: string; gate: string }>(
     `SELECT DISTINCT d.trigger_id, d.kind, d.outcome->'payload'->>'gate' AS gate FROM deferral d
@@ -213,10 +213,10 @@ async function refusedYields(installation: FaultInstallation): Promise<number> {
   ).length;
 }
 
-/** A runner that does not answer is an error, and was one: it was stopped. */
+/** A runner that does not respond is an expected error: it was stopped. */
 const EXPECTED = /^the triggers make no progress/;
 
-/** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
+/** An unreachable database is a warning. Any error, and any output of Node itself, is a defect. */
 function isAlarming({ level, message }: LogLine): boolean {
   return (level === "error" || level === "crash") && !EXPECTED.test(message);
 }

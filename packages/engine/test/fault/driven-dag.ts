@@ -1,6 +1,6 @@
 /**
- * The DAGs of the storm over driven runs, with the real SDK. Imported by the DAG file that the test writes, so it runs in
- * task processes. Every attempt writes what it does to the ledger, a file that the engine knows nothing of.
+ * The DAGs of the storm over signal-driven runs, with the real SDK. Imported by the DAG file that the test writes, so it
+ * runs in task processes. Every attempt writes to the ledger, a file that the engine does not use.
  */
 import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,14 +10,14 @@ import type { LedgerLine } from "./ledger.ts";
 const [tick, tock, bulk, never] = [signal("tick"), signal("tock"), signal("bulk"), signal("never")];
 const [go, halt, renew, over] = [signal("go"), signal("halt"), signal("renew"), signal("over")];
 
-/** Tasks of which every run is accounted for. */
+/** Tasks whose every run is accounted for. */
 export function countingDag(): Dag {
   return dag("counting", { stop: over }, (d) => {
     const fast = d.task("fast", { pool: "two", on: [start(tick)] }, (_, ctx) => work(ctx, 0));
     d.task("after", { after: [fast] }, (_, ctx) => work(ctx, 0));
     d.task("both", { pool: "two", on: [start(all(tick, tock))] }, (_, ctx) => work(ctx, 5));
     const first = d.task("first", { on: [start(never)] }, () => {});
-    // Its starts wait forever, and are counted.
+    // Its starts wait forever and are counted.
     d.task("waiting", { after: [first], on: [start(bulk)] }, () => {});
     d.task("beat", { every: 700 }, (_, ctx) => work(ctx, 0));
   });

@@ -1,11 +1,11 @@
-/** Several writers that send in bursts, and somebody who gives orders by hand, for as long as the storm lasts. */
+/** Several writers that send in bursts, and manual start, restart and stop commands, during the storm. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { giveOrder, type OrderAction } from "../../src/store/drive/run-orders.ts";
 import { sendSignals } from "../../src/store/signal/signals.ts";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { FaultInstallation } from "./installation.ts";
 
-/** Each start of a task takes its time: so many are what a run gets through. */
+/** Each start of a task takes time: a run can complete about this many. */
 const MAX_TICKS = 240;
 
 export class DrivenLoad {
@@ -15,7 +15,7 @@ export class DrivenLoad {
   #isOver = false;
   #ticks = 0;
 
-  /** @param flows The runs that orders are given to. */
+  /** @param flows The runs that receive commands. */
   constructor(installation: FaultInstallation, flows: readonly string[], seed: number) {
     this.#installation = installation;
     this.#flows = flows;
@@ -56,7 +56,7 @@ export class DrivenLoad {
     return random.chance(0.5) ? "bulk" : "nobody's";
   }
 
-  /** Stored twice when nobody knows whether it was stored: an order that comes twice does no harm here. */
+  /** Stored again if the outcome is unknown: a duplicate command is harmless here. */
   async #order(random: Random): Promise<void> {
     const { db } = this.#installation;
     while (!this.#isOver) {

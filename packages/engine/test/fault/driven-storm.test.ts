@@ -1,6 +1,6 @@
 /**
- * Driven runs while thousands of signals come in bursts, orders are given by hand, and everything goes wrong that can:
- * schedulers are killed, stopped and cut off, the database crashes, answers to commits get lost, streaming tasks are
+ * Signal-driven runs while thousands of signals arrive in bursts, commands are given manually, and every kind of fault
+ * occurs: schedulers are killed, stopped and cut off, the database crashes, commit responses get lost, streaming tasks are
  * killed with their processes. Then the faults stop, and every signal must have had its effect exactly once.
  * TRADEWIND_FAULT_SEED repeats a run's faults, TRADEWIND_FAULT_SCALE makes it longer.
  */
@@ -24,7 +24,7 @@ const CONVERGENCE_MS = 90_000;
 const LEASE = [2_000, 500, 500] as const;
 const FLOWS = ["flow_1", "flow_2"];
 
-test("every signal has its effect once, whoever dies meanwhile", {
+test("every signal has its effect once despite process failures", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
@@ -71,7 +71,7 @@ test("every signal has its effect once, whoever dies meanwhile", {
   console.log(JSON.stringify({ ...deck.counts, ...counts(counting), takeovers: takeovers.taken.length }));
   expect(problems).toEqual([]);
 
-  // What streams still does, or does again when it is told to.
+  // Streaming tasks still run, or start again on this signal.
   await load.send("last", 1, ["go"]);
   await until(installation, places, async () => (await idleFlows(installation, flowing)).map(String));
   await load.send("last", 2, ["over"]);
@@ -90,7 +90,7 @@ test("every signal has its effect once, whoever dies meanwhile", {
   const logs = places.flatMap(readLog);
   expect(logs.filter(({ level }) => level === "error" || level === "crash")).toEqual([]);
 
-  // Faults that hit nothing prove nothing.
+  // Guards against vacuous success: the faults must have hit.
   expect(Math.min(...counting.map(({ bulk }) => bulk))).toBeGreaterThan(500);
   expect(Math.max(...counting.map(({ tick }) => tick))).toBeGreaterThan(50);
   expect(takeovers.taken.length).toBeGreaterThanOrEqual(2);

@@ -1,14 +1,14 @@
-/** What the log says must have come of it, against what the database, the rows of runs and the ledger say did. */
+/** The effects that the log requires, compared with the database rows of the runs and the ledger. */
 import type { StoredDrive } from "../../src/model/index.ts";
 import type { FaultInstallation } from "./installation.ts";
 
 export interface Expected {
   readonly id: number;
   readonly runId: string;
-  /** Signals since the run was made. */
+  /** Signals since the run was created. */
   readonly tick: number;
   readonly bulk: number;
-  /** How often both came together, in the order of the log. */
+  /** How often both arrived together, in the order of the log. */
   readonly both: number;
   readonly fired: ReadonlyMap<string, number>;
 }
@@ -17,7 +17,7 @@ interface Heard {
   readonly key: string;
 }
 
-/** For the runs of a DAG; the writers have come to rest. */
+/** For the runs of a DAG, after the writers have stopped. */
 export async function foretell(installation: FaultInstallation, dagId: string): Promise<Expected[]> {
   const runs = await installation.sql<{ id: number; run_id: string }>(
     "SELECT id, run_id FROM dag_run WHERE dag_id = $1 ORDER BY id",
@@ -76,13 +76,13 @@ export async function driveOf(installation: FaultInstallation, id: number): Prom
   return (await installation.sql<{ state: StoredDrive }>(sql, [id]))[0]?.state ?? {};
 }
 
-/** What the starts of a task that wait are due to. */
+/** The causes of the waiting starts of a task. */
 async function waitingStarts(installation: FaultInstallation, id: number, taskId: string): Promise<string[]> {
   const sql = "SELECT cause::text FROM run_start WHERE dag_run_id = $1 AND task_id = $2";
   return (await installation.sql<{ cause: string }>(sql, [id, taskId])).map(({ cause }) => cause);
 }
 
-/** What keeps a run that counts from having done all it was asked to; none: it has, or did too much. */
+/** What a counting run still has to do; empty: nothing, or it did too much. */
 export async function missing(installation: FaultInstallation, expected: Expected): Promise<string[]> {
   const tasks = await tasksOf(installation, expected.id);
   const problems: string[] = [];
@@ -99,7 +99,7 @@ export async function missing(installation: FaultInstallation, expected: Expecte
   return problems;
 }
 
-/** Exactly as often as the log says, not more; each try on record; what comes after has come after. */
+/** Exactly as often as the log requires; each try on record; downstream tasks ran afterwards. */
 export async function judgeCounting(installation: FaultInstallation, expected: Expected): Promise<string[]> {
   const { bulk, both, fired, id, runId, tick } = expected;
   const tasks = await tasksOf(installation, id);
@@ -130,7 +130,7 @@ export async function judgeCounting(installation: FaultInstallation, expected: E
       "SELECT count(*) AS n FROM signal WHERE namespace = 'task' AND key = $1 AND value->>'state' = 'success'",
       [`counting/${runId}/${task}`],
     );
-    check(`${task}, ends that were told`, told[0]?.n, wanted);
+    check(`${task}, reported ends`, told[0]?.n, wanted);
     const ended = installation.ledger
       .lines()
       .filter((line) => line.run === runId && line.task === task && line.event === "end");
@@ -142,7 +142,7 @@ export async function judgeCounting(installation: FaultInstallation, expected: E
   return problems;
 }
 
-/** Each rule has heard each signal once, whatever became of its orders. */
+/** Each rule has received each signal once, for any outcome of its actions. */
 export async function judgeFlowing(installation: FaultInstallation, expected: Expected): Promise<string[]> {
   const drive = await driveOf(installation, expected.id);
   const problems: string[] = [];

@@ -1,7 +1,7 @@
 /**
- * The faults, dealt from a seeded deck in two lanes at once: one kills and stops schedulers, the other harms the
- * database, the way to it, and task processes. At any moment at least one scheduler is whole, so that there is someone
- * to take over.
+ * The faults, dealt from a seeded deck in two lanes at once: one kills and stops schedulers, the other damages the database,
+ * the connections to it, and task processes. At any moment at least one scheduler is healthy, so that a process can take
+ * over.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
@@ -14,7 +14,7 @@ import type { TakeoverWatch } from "./watches.ts";
 export interface FaultParts {
   readonly installation: FaultInstallation;
   readonly postgres: CrashablePostgres;
-  /** The way of the last place to the database. */
+  /** The proxy between the last place and the database. */
   readonly proxy: PgProxy;
   readonly takeovers: TakeoverWatch;
   readonly places: readonly SchedulerPlace[];
@@ -47,7 +47,7 @@ export class FaultDeck {
     this.#up.push(...(await Promise.all(places.map((place) => installation.start(place)))));
   }
 
-  /** All faults, `scale` times over. */
+  /** Deals all faults `scale` times. */
   async deal(scale: number): Promise<void> {
     const times = <T>(count: number, fault: T): T[] =>
       Array<T>(Math.max(1, Math.round(count * scale))).fill(fault);
@@ -70,7 +70,7 @@ export class FaultDeck {
     ]);
   }
 
-  /** Owners of runs are killed until so many runs have changed hands: all the others may have owned none. */
+  /** Kills owners of runs until this many runs have changed owners: earlier victims may have owned none. */
   async ensureTakeovers(atLeast: number): Promise<void> {
     const { installation, takeovers } = this.#parts;
     while (takeovers.taken.length < atLeast) {
@@ -94,7 +94,7 @@ export class FaultDeck {
     await this.#takenOver();
   }
 
-  /** Longer than the lease: it wakes up in a world where others own its runs, with its tasks' reports in hand. */
+  /** Longer than the lease: it resumes when others own its runs, with reports of its tasks not yet stored. */
   async #pause(): Promise<void> {
     const { takeovers } = this.#parts;
     await sleep(this.#random.below(500));
@@ -157,7 +157,7 @@ export class FaultDeck {
     await this.#comesBack(this.#scheduler(2), () => proxy.set({ kind: "pass" }));
   }
 
-  /** Of a sturdy DAG only: a killed process is a failed try, and others must fail as scripted. */
+  /** Only for a sturdy DAG: a killed process is a failed try, and other DAGs must fail as scripted. */
   async #killChild(): Promise<void> {
     const sturdy = () =>
       this.#parts.installation.ledger
@@ -167,7 +167,7 @@ export class FaultDeck {
     const victims = sturdy();
     if (victims.length === 0) return;
     const { attempt, pid } = this.#random.one(victims);
-    // Held first: it may have ended that task meanwhile and be at work for a DAG that must not see this.
+    // Stopped first: it may have ended that task in the meantime and work for a DAG that must not be hit.
     process.kill(pid, "SIGSTOP");
     if (sturdy().some((line) => line.attempt === attempt)) {
       process.kill(pid, "SIGKILL");
@@ -176,7 +176,7 @@ export class FaultDeck {
     await sleep(300);
   }
 
-  /** The place, in its own lane, whose scheduler has most at work just now; waits for one that has anything. */
+  /** The place, in its own lane, whose scheduler has most active tasks; waits for one that has any. */
   async #victim(): Promise<number> {
     const { ledger } = this.#parts.installation;
     const deadline = performance.now() + 5_000;
@@ -190,7 +190,7 @@ export class FaultDeck {
     }
   }
 
-  /** Once others have declared it dead, not only taken its runs: then it must come back as somebody new. */
+  /** After others have declared it dead, not only taken its runs: then it must return under a new job id. */
   async #comesBack(scheduler: SchedulerProcess, release: () => void): Promise<void> {
     const { installation } = this.#parts;
     const job = await installation.jobOf(scheduler);

@@ -1,6 +1,6 @@
 /**
- * What must become of every instance of a program with maps: its state by the reference interpreter, its name, and its
- * output, computed in the plainest way from the scripts and from what the manifest says of maps.
+ * The expected result of every instance of a program with maps: its state by the reference interpreter, its name, and its
+ * output, computed in the simplest way from the scripts and the maps of the manifest.
  */
 import type { DagManifest, MapManifest, MapSource, TaskManifest } from "@tradewind/sdk/manifest";
 import { type Random, randomOf } from "../reference/random-dag.ts";
@@ -17,7 +17,7 @@ export interface ForetoldInstance {
   readonly path: readonly number[];
   readonly state: string;
   readonly label: string;
-  /** Of a success. */
+  /** Set for a success. */
   readonly output: Value | undefined;
 }
 
@@ -26,10 +26,10 @@ export interface Foretold {
   readonly instances: readonly ForetoldInstance[];
 }
 
-/** In so many orders it must come to the same end. */
+/** Random orders that must all give the same result. */
 const ORDERS = 6;
 
-/** null: fewer successes or more instances than wanted, or the end depends on the order of events. */
+/** null: too few successes, too many instances, or the result depends on the order of events. */
 export function foretellMapped(
   manifest: DagManifest,
   tasks: ReadonlyMap<string, MappedTask>,
@@ -37,7 +37,7 @@ export function foretellMapped(
 ): Foretold | null {
   const values = new Values(manifest, tasks);
   const first = live(manifest, values, randomOf(0), wanted.to);
-  // Where all is skipped there is nothing to see.
+  // If every instance is skipped, there is nothing to check.
   if (first === null || first.filter(({ state }) => state === "success").length < wanted.from) return null;
   const asText = (instances: readonly ReferenceInstance[] | null) =>
     instances
@@ -101,7 +101,7 @@ function endOf({ tasks }: DagManifest, instances: readonly ReferenceInstance[]):
   return instances.some((i) => isBad(i) && deciding.has(i.taskId)) ? "failed" : "success";
 }
 
-/** Outputs and items, by where they are. Nothing is asked of what did not succeed. */
+/** Outputs and items by position. Only successful instances have values. */
 class Values {
   readonly #manifests: ReadonlyMap<string, TaskManifest>;
   readonly #maps: ReadonlyMap<string, MapManifest>;
@@ -118,7 +118,7 @@ class Values {
     return this.#tasks.get(taskId) as MappedTask;
   }
 
-  /** The maps around a task, the outermost first. */
+  /** The maps around a task, outermost first. */
   chain(taskId: string): string[] {
     return this.#chainOf(this.#manifests.get(taskId)?.map ?? null);
   }
@@ -129,7 +129,7 @@ class Values {
     );
   }
 
-  /** Of the list that a map runs over, in an item of the map around it. */
+  /** The items of the list of a map, within an item of the map around it. */
   items(mapId: string, path: readonly number[]): readonly Value[] {
     const { over, parent } = this.#maps.get(mapId) as MapManifest;
     return this.#source(over, this.#chainOf(parent), path);
@@ -167,7 +167,7 @@ class Values {
     }
   }
 
-  /** Within the maps that both are in, of the same item; of those that only the other is in, the list of all. */
+  /** Within shared maps, the value of the same item; for maps around the other task only, the list of all values. */
   #gather(taskId: string, chain: readonly string[], path: readonly number[]): Value {
     const own = this.chain(taskId);
     const differs = own.findIndex((map, n) => map !== chain[n]);

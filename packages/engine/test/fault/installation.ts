@@ -1,4 +1,4 @@
-/** What the fault tests work on: a server of their own, DAGs published to it, schedulers and triggerers as processes. */
+/** The installation of the fault tests: a separate server, published DAGs, schedulers and triggerers as processes. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -7,8 +7,8 @@ import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
 import { createPool } from "../../src/store/pool/pools.ts";
+import { createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "../support/after-file.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import { Ledger } from "./ledger.ts";
@@ -37,7 +37,7 @@ export class FaultInstallation {
     opened.push(this);
   }
 
-  /** Eight DAGs to a file: task processes then meet several bundles, and come back to each. */
+  /** Eight DAGs per file: task processes then switch between several bundles. */
   async publish(dags: readonly (ScriptedDag | MappedDag)[]): Promise<void> {
     const module = (name: string) => JSON.stringify(join(import.meta.dirname, name));
     const imports = [
@@ -59,7 +59,7 @@ export class FaultInstallation {
   async publishFiles(files: Readonly<Record<string, string>>): Promise<void> {
     const folder = join(this.root, "dags");
     await mkdir(folder, { recursive: true });
-    // A file counts as a DAG file only if it names the SDK itself.
+    // A file counts as a DAG file only if it imports the SDK itself.
     for (const [name, text] of Object.entries(files))
       await writeFile(join(folder, name), `import type {} from "tradewind";\n${text}\n`);
     const processor = new DagProcessor({
@@ -98,7 +98,7 @@ export class FaultInstallation {
     return this.comeUp(() => new TriggererProcess(place));
   }
 
-  /** Nobody can come up while the database is away: then another is started, as a supervisor would. */
+  /** No process can start while the database is down: then another one is started, as by a supervisor. */
   async comeUp<P extends ComponentProcess>(make: () => P): Promise<P> {
     while (!this.#isClosed) {
       const component = make();
@@ -106,18 +106,18 @@ export class FaultInstallation {
       if ((await component.ready) === "up") return component;
       await sleep(200);
     }
-    throw new Error("the test is over");
+    throw new Error("the test has ended");
   }
 
-  /** Of processes that had come up: those that ended although nobody asked them to. */
+  /** Processes that ended unexpectedly after they were up. */
   crashes(): string[] {
     return [...this.processes].map(({ crash }) => crash).filter((crash) => crash !== null);
   }
 
-  /** Creates a run, once, however often the database goes away meanwhile. */
+  /** Creates a run once, despite failures of the database in between. */
   async trigger(dagId: string, runId: string, conf: Readonly<Record<string, string>> = {}): Promise<void> {
     const { kind } = await this.persist(() =>
-      this.db.transaction((tx) => runEdits.createRun(tx, { ...RUN, conf, dagId, runId })),
+      this.db.transaction((tx) => createRun(tx, { ...RUN, conf, dagId, runId })),
     );
     if (kind !== "created" && kind !== "conflict") throw new Error(`no run of ${dagId}: ${kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");
@@ -127,7 +127,7 @@ export class FaultInstallation {
     return this.persist(() => this.db.rows<R>(adhoc(text), values));
   }
 
-  /** Again while the database is away; only for what may be done twice. */
+  /** Retries while the database is down; only for idempotent work. */
   async persist<T>(work: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
@@ -139,7 +139,7 @@ export class FaultInstallation {
     }
   }
 
-  /** Under which id the process is known now; a new one after it lost its lease. */
+  /** The current job id of the process; it changes after a lost lease. */
   async jobOf({ pid }: ComponentProcess): Promise<number> {
     const [job] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE pid = $1", [pid]);
     return job?.id ?? 0;
@@ -148,7 +148,8 @@ export class FaultInstallation {
   async until(what: string, holds: () => Promise<boolean> | boolean, withinMs = 30_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!(await holds())) {
-      if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
+      if (performance.now() > deadline)
+        throw new Error(`timed out after ${withinMs} ms waiting for: ${what}`);
       await sleep(20);
     }
   }

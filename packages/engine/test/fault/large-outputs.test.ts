@@ -1,4 +1,4 @@
-/** A scheduler that is killed between writing a large output and the commit that makes it one. */
+/** A scheduler that is killed between writing a large output and the commit that refers to it. */
 import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -9,7 +9,7 @@ import { adhoc } from "../../src/store/database/database.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 import { SchedulerProcess } from "./scheduler-process.ts";
 
-it("leaves an object that nobody takes for an output; the next attempt writes its own, the sweep takes the first", async () => {
+it("leaves an unreferenced object, which the sweep deletes, and the next attempt writes its own", async () => {
   const rig = await SchedulerRig.open();
   await rig.publish({
     "large.ts": `
@@ -47,15 +47,15 @@ it("leaves an object that nobody takes for an output; the next attempt writes it
     return (await clean({ config: resolveConfig({ home }, {}), database: rig.db }, options)).outputs;
   };
   await rig.until(async () => (await rig.states(run)).big === "running", "the task to run");
-  // While somebody holds the run's row no batch about it is stored.
+  // While this transaction locks the run's row, no batch of the run is stored.
   await rig.db.transaction(async (tx) => {
     await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR UPDATE"), [run]);
     await writeFile(join(rig.root, "go"), "");
     await rig.until(async () => (await objects()).some(({ key }) => isThere(key)), "the object");
-    // Written and not committed: the attempt is under way, and its object is nobody's to remove.
+    // Written but not committed: the attempt is active, so its object must not be deleted.
     expect(await sweep()).toBe(0);
     await first.kill();
-    // What it had sent before it died may still wait for the row, and would then be stored in its name.
+    // A batch sent before it died may still wait for the row, and would then be stored in its name.
     const waiting = adhoc(
       "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
     );

@@ -1,9 +1,9 @@
-/** How a task of the fault tests writes to the ledger. Loaded by task processes. */
+/** Writes to the ledger, for tasks of the fault tests. Loaded by task processes. */
 import { appendFileSync } from "node:fs";
 import type { TaskContext } from "tradewind";
 import type { LedgerLine } from "./ledger.ts";
 
-/** One write with O_APPEND: lines of many processes never mix. The monotonic clock is one for the whole machine. */
+/** One write with O_APPEND: lines of many processes never mix. All processes share the monotonic clock. */
 export function note(ctx: TaskContext, fact: Pick<LedgerLine, "event" | "outcome" | "label">): void {
   const line: LedgerLine = {
     dag: ctx.run.dagId,

@@ -1,4 +1,4 @@
-/** What tasks say they did, written by themselves outside the system under test: the witness it is judged by. */
+/** The reports of tasks about themselves, written outside of the system under test: the evidence for the verdict. */
 import { existsSync, readFileSync } from "node:fs";
 import type { TryOutcome } from "../reference/random-dag.ts";
 
@@ -8,19 +8,19 @@ export interface LedgerLine {
   readonly task: string;
   readonly try: number;
   readonly attempt: string;
-  /** "end": the work is done, and the attempt is about to report this outcome; "abort": it was asked to stop, and does. */
+  /** "end": the work is done, and the attempt is about to report this outcome; "abort": it was cancelled, and stops. */
   readonly event: "start" | "end" | "abort";
   readonly outcome: TryOutcome;
-  /** What an instance of a map runs for. */
+  /** The items that an instance of a map runs for. */
   readonly label?: string;
-  /** Milliseconds of the machine's monotonic clock. */
+  /** Milliseconds of the monotonic clock. */
   readonly at: number;
   readonly pid: number;
   /** The process that started it. */
   readonly scheduler: number;
 }
 
-/** One attempt, as far as it came. */
+/** The lines of one attempt. */
 export interface Witnessed {
   readonly start: LedgerLine;
   readonly end: LedgerLine | null;
@@ -39,7 +39,7 @@ export class Ledger {
     return whole.map((line) => JSON.parse(line) as LedgerLine);
   }
 
-  /** @throws when an attempt was started twice or ended without a start: no fault excuses that. */
+  /** @throws if an attempt was started twice or ended without a start: no fault excuses that. */
   attempts(): Map<string, Witnessed> {
     const found = new Map<string, Witnessed>();
     for (const line of this.lines()) {

@@ -1,4 +1,4 @@
-/** Every letter made exactly one run, and was thrown away only when that was stored. */
+/** Every letter created exactly one run, and was deleted only after that was stored. */
 import type { FaultInstallation } from "./installation.ts";
 import { triggerLines } from "./wait-ledger.ts";
 
@@ -22,5 +22,5 @@ export async function judgeMail(
     if (wall < made) problems.push(`${name} of ${dagId} was acknowledged before it was stored`);
   }
   const strangers = rows.filter(({ letter }) => !posted.includes(letter));
-  return [...problems, ...strangers.map((row) => `a run of ${dagId} that nobody asked for: ${row.run_id}`)];
+  return [...problems, ...strangers.map((row) => `an unexpected run of ${dagId}: ${row.run_id}`)];
 }

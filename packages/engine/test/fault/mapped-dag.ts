@@ -1,7 +1,7 @@
 /**
- * A DAG with maps in it, made from a script with the real SDK, as scripted-dag.ts makes those without. An instance knows
- * itself by the items it runs for, not by its index: in maps within maps the index depends on what was expanded first. How a
- * try ends is a function of (task, items, try) alone, and what it returns one of all that it was given, in its order.
+ * A DAG with maps, built from a script with the real SDK; scripted-dag.ts builds those without maps. An instance is
+ * identified by its items, not by its index: in nested maps the index depends on the order of expansion. The outcome of a
+ * try is a function of (task, items, try) alone, and its output a function of all inputs, in their order.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -19,7 +19,7 @@ import {
 import { randomOf, type TryOutcome } from "../reference/random-dag.ts";
 import { note } from "./ledger-note.ts";
 
-/** What a map runs over: one list, or two, joined. Tasks by their full ids. */
+/** The source of a map: one list, or two combined. Tasks by their full ids. */
 export interface MappedOver {
   readonly lists: readonly string[];
   readonly join: "zip" | "cross";
@@ -27,19 +27,19 @@ export interface MappedOver {
 
 export interface MappedTask {
   readonly id: string;
-  /** "list": its output is what others are mapped over. */
+  /** "list": its output is the source of maps. */
   readonly kind: "task" | "list" | "map" | "setup" | "teardown";
   readonly over?: MappedOver;
   readonly after: readonly string[];
   readonly inputs: readonly string[];
-  /** Of a teardown: its setup. */
+  /** For a teardown: its setup. */
   readonly of?: string;
   readonly options: Readonly<Record<string, unknown>>;
   readonly salt: number;
-  /** Chances of a try to fail, and to skip. */
+  /** The probabilities that a try fails and that it skips. */
   readonly failures: number;
   readonly skips: number;
-  /** Of a list: how long it is at least; up to three more, by what it runs for. */
+  /** For a list: its minimum length; up to three more items, depending on what it runs for. */
   readonly least: number;
   readonly workMs: number;
 }
@@ -69,11 +69,11 @@ export function mappedDag(script: MappedDag): Dag {
 
 interface Around {
   readonly handles: Map<string, AnyOutput>;
-  /** Of the groups around, the outermost first. */
+  /** The items of the enclosing groups, outermost first. */
   readonly items: readonly AnyOutput[];
 }
 
-/** Answers all that was made, by full id. */
+/** Returns all created tasks, by full id. */
 function build(d: DagBuilder, steps: readonly MappedStep[], around: Around): Record<string, AnyOutput> {
   const made: Record<string, AnyOutput> = {};
   for (const step of steps)
@@ -112,7 +112,7 @@ function addTask(d: DagBuilder, task: MappedTask, { handles, items }: Around): A
     ]),
   } as object;
   const run = (given: unknown, ctx: TaskContext, own: readonly Value[] = []) => {
-    // With another rule than `allSuccess`, as a teardown has it, an input comes with the state of where it is from.
+    // With another rule than `allSuccess`, as for a teardown, an input comes with the state of its source.
     type Given = Value | { readonly value: Value };
     const all = Object.values(given as Record<string, Given>).map((each) =>
       typeof each === "object" && "value" in each ? each.value : (each as Value),
@@ -186,7 +186,7 @@ async function perform(
   }
 }
 
-/** Names an instance: all that it runs for. */
+/** The name of an instance: all items that it runs for. */
 export function labelOf(items: readonly Value[]): string {
   return items.map((item) => String(item)).join("/");
 }
@@ -197,7 +197,7 @@ export function mappedOutcome(task: MappedTask, label: string, tryNumber: number
   return random.chance(task.skips) ? "skip" : "success";
 }
 
-/** Of a success: a list of names that nobody else has, or a number that depends on every input and on their order. */
+/** The output of a success: a list of unique names, or a number that depends on every input and on their order. */
 export function resultOf(task: MappedTask, label: string, inputs: readonly Value[]): Value {
   if (task.kind !== "list") return fold([task.salt, label, ...inputs]);
   const length = task.least + (fold([task.salt, label]) % 3);

@@ -1,6 +1,6 @@
 /**
- * Seeded random programs with maps for the fault tests: over one list, two joined, a mapped task's results; mapped groups,
- * maps in them, setups and teardowns in and around them. Each comes with what must become of every instance.
+ * Seeded random programs with maps for the fault tests: over one list, two combined lists, or the results of a mapped task;
+ * mapped groups, nested maps, setups and teardowns in and around them. Each has the expected result of every instance.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { PROGRAM } from "@tradewind/sdk/program";
@@ -25,11 +25,11 @@ export interface MappedProgram {
   readonly isSturdy: boolean;
 }
 
-/** Larger ones would keep the schedulers busy beyond the storm; smaller ones show nothing. */
+/** Larger programs would outlast the storm; smaller ones show nothing. */
 const LEAST = 6;
 const MOST = 26;
 
-/** What may go wrong in a program: not both, for where a task sees a failure and a skip, the first one counts. */
+/** The possible faults of a program: never both, because for a task that sees a failure and a skip the first one counts. */
 const MOODS = [
   { failures: 0.12, skips: 0, least: 1 },
   { failures: 0, skips: 0.15, least: 0 },
@@ -42,7 +42,7 @@ export function mappedPrograms(seed: number, count: number): MappedProgram[] {
   });
 }
 
-/** Every try succeeds and takes a while: something to kill. */
+/** Every try succeeds and takes a while, as a target for kills. */
 export function sturdyMappedPrograms(seed: number, count: number): MappedProgram[] {
   return take(seed * 100_000 + 90_000, count, (at, n) => {
     const mood = { failures: 0, skips: 0, least: 1, isSturdy: true };
@@ -63,7 +63,7 @@ function take(
   return found;
 }
 
-/** null: too small, too large, or its end depends on the order of events. */
+/** null: too small, too large, or its result depends on the order of events. */
 function programOf(script: MappedDag, isSturdy: boolean): MappedProgram | null {
   const manifest = mappedDag(script)[PROGRAM].describe();
   const tasks = new Map(script.steps.flatMap(tasksOf).map((task) => [task.id, task]));
@@ -82,9 +82,9 @@ interface Mood {
   readonly isSturdy?: boolean;
 }
 
-/** What a writer may refer to, where it writes. */
+/** The tasks that a writer may refer to. */
 interface Scope {
-  /** Full ids of tasks, those with lists apart; in pairs, what is of the same length. */
+  /** Full ids of tasks; lists are separate; pairs have the same length. */
   readonly tasks: string[];
   readonly lists: string[];
   readonly twins: (readonly [string, string])[];
@@ -149,12 +149,12 @@ class Writer {
     };
   }
 
-  /** A setup, something after it, and the teardown. */
+  /** A setup, a task in its scope, and the teardown. */
   #scoped(scope: Scope, within: () => MappedTask): MappedStep[] {
     const setup = this.#make("setup", scope, { failures: this.#mood.failures / 2 });
     const work = within();
     const teardown = this.#make("teardown", scope, { of: setup.id, after: [], inputs: [] });
-    // Nobody waits for it: what comes after a group does not, either.
+    // No task waits for it: tasks after a group do not, either.
     scope.tasks.pop();
     const rule = "allDoneSetupSuccess";
     return [
@@ -181,7 +181,7 @@ class Writer {
     return map;
   }
 
-  /** Takes the results of an earlier task, a mapped one mostly. */
+  /** Uses the results of an earlier task, mostly a mapped one. */
   #gather(scope: Scope): MappedTask {
     return this.#make("task", scope, { inputs: [scope.tasks.at(-1) as string] });
   }
@@ -223,7 +223,7 @@ class Writer {
       },
     };
     scope.tasks.push(task.id);
-    // Without data, a task may have another rule.
+    // A task without data inputs may have another rule.
     const isFree = kind === "task" && task.inputs.length === 0 && scope.depth === 0;
     const rule = isFree && random.chance(0.5) ? random.one(RULES) : "allSuccess";
     return { ...task, options: { ...task.options, rule } };

@@ -1,7 +1,7 @@
 /**
- * The judgement of programs with maps, instance by instance: what the database says of it, what the ledger says its
- * attempts did and for which items, and what had to become of it. Outputs depend on all that an instance was given and on
- * its order: one that fits shows that what gathers a map got every result, in the order of the list.
+ * The verdict on programs with maps, instance by instance: the database rows, the attempts and items in the ledger, and the
+ * expected results. An output depends on all inputs of an instance and on their order: a correct one proves that a gathering
+ * task received every result, in the order of the list.
  */
 import type { DagManifest, MapManifest } from "@tradewind/sdk/manifest";
 import { unexpandedIndex } from "../../src/model/index.ts";
@@ -53,9 +53,9 @@ export interface MappedVerdict {
   readonly runs: number;
   /** Instances of maps that ran to their end. */
   readonly instances: number;
-  /** Of those: how many had an attempt that the engine gave up. */
+  /** How many of them had an attempt that was lost. */
   readonly hit: number;
-  /** Runs whose owner was gone, and that another one went on with. */
+  /** Runs that another owner took over. */
   readonly takenOver: number;
 }
 
@@ -120,7 +120,7 @@ function* judgeRun(facts: RunFacts): Iterable<string> {
   for (const wanted of foretold.instances) {
     const row = rows.get(`${wanted.taskId}[${places.mapIndex(wanted)}]`);
     const what = `${wanted.taskId}[${wanted.path}]`;
-    if (!row) yield `${what} is not there`;
+    if (!row) yield `${what} does not exist`;
     else {
       yield* ends(what, row, wanted);
       yield* tries(what, { ...facts, row, wanted });
@@ -136,7 +136,7 @@ function* ends(what: string, { state, output }: InstanceRow, wanted: ForetoldIns
     yield `${what} has output ${JSON.stringify(output)}, not ${expected}`;
 }
 
-/** Each try that counts was lived through by exactly one attempt, for the right items, and ended as it says. */
+/** Each counted try was run by exactly one attempt, for the right items, and ended as scripted. */
 function* tries(
   what: string,
   { row, wanted, program, history, witnessed }: RunFacts & { row: InstanceRow; wanted: ForetoldInstance },
@@ -155,16 +155,14 @@ function* tries(
     if (!seen) yield `try ${number} of ${what} counts, but was never started`;
     else if (seen.start.label !== wanted.label)
       yield `${what} ran for ${seen.start.label}, not ${wanted.label}`;
-    else if (seen.start.try !== number)
-      yield `try ${number} of ${what} was lived through as ${seen.start.try}`;
-    else if (!seen.end && !(program.isSturdy && !isLast))
-      yield `try ${number} of ${what} never came to its end`;
+    else if (seen.start.try !== number) yield `try ${number} of ${what} ran as try ${seen.start.try}`;
+    else if (!seen.end && !(program.isSturdy && !isLast)) yield `try ${number} of ${what} never ended`;
     else if (!program.isSturdy && seen.start.outcome !== mappedOutcome(task, wanted.label, number))
-      yield `try ${number} of ${what} went as ${seen.start.outcome}`;
+      yield `try ${number} of ${what} ended as ${seen.start.outcome}`;
   }
 }
 
-/** No attempt, not even a lost one, started before the rule of its task held. */
+/** No attempt, not even a lost one, started before the rule of its task was satisfied. */
 function* order({ run, program, places, rows, witnessed }: RunFacts): Iterable<string> {
   const { manifest, foretold } = program;
   const byLabel = new Map(foretold.instances.map((each) => [`${each.taskId} ${each.label}`, each]));
@@ -179,7 +177,7 @@ function* order({ run, program, places, rows, witnessed }: RunFacts): Iterable<s
     const one = byLabel.get(`${start.task} ${start.label}`);
     const task = tasks.get(start.task);
     if (!one || !task) {
-      yield `${start.task} ran for ${start.label}, which is no item of it`;
+      yield `${start.task} ran for ${start.label}, which is not one of its items`;
       continue;
     }
     const upstream = foretold.instances.filter(
@@ -194,7 +192,7 @@ function* order({ run, program, places, rows, witnessed }: RunFacts): Iterable<s
 
 type Place = Pick<ForetoldInstance, "taskId" | "path">;
 
-/** How the database calls the instances of a run. */
+/** The names of the instances of a run in the database. */
 class Places {
   readonly #manifest: DagManifest;
   readonly #bases: ReadonlyMap<string, number>;
@@ -214,7 +212,7 @@ class Places {
     return path.length === chain.length ? ordinal : unexpandedIndex(chain.length, path.length, ordinal);
   }
 
-  /** Whether an upstream instance is of the same items, as far as both are in the same maps. */
+  /** Whether an upstream instance belongs to the same items, as far as both are in the same maps. */
   counts(other: Place, one: Place): boolean {
     const [theirs, own] = [this.#chain(other.taskId), this.#chain(one.taskId)];
     return other.path.every((index, n) => theirs[n] !== own[n] || index === one.path[n]);

@@ -1,4 +1,4 @@
-/** A host of deadlines as a process of its own, for tests that kill it. FAULT_TIMES: an attempt's limit, its lease. */
+/** A host of deadlines as a separate process, for tests that kill it. FAULT_TIMES: an attempt's limit, its lease. */
 
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { NoticeHost } from "../../src/notify/notice-host.ts";
@@ -16,6 +16,6 @@ const host = new NoticeHost({
   times: { attemptMs, leaseMs },
 });
 await host.start();
-// However the test ends: without the one who started it, it goes too.
+// Exits with its parent process, even if the test crashes.
 process.stdin.on("end", () => process.exit(1)).resume();
 process.stdout.write("ready\n");

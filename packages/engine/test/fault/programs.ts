@@ -1,7 +1,6 @@
 /**
- * Seeded random programs for the fault tests, each with what the reference interpreter says must come of it. Only DAGs
- * are taken whose outcome does not depend on the order of events: nobody controls that order here, and the comparison
- * shall be exact.
+ * Seeded random programs for the fault tests, each with the result of the reference interpreter. Only DAGs whose result does
+ * not depend on the order of events are used: the tests cannot control that order, and the comparison must be exact.
  */
 import { possibleEnds } from "../reference/possible-ends.ts";
 import {
@@ -20,7 +19,7 @@ import {
 import { keyOf } from "../reference/reference-shape.ts";
 import type { ScriptedDag, ScriptedTask } from "./scripted-dag.ts";
 
-/** Pools made for the test, name and slots; small ones, so that admission is contended. */
+/** Pools of the test, name and slots; small ones, so that admission is contended. */
 export const POOLS: Readonly<Record<string, number>> = { one: 1, two: 2, three: 3, five: 5 };
 
 export interface Program {
@@ -29,7 +28,7 @@ export interface Program {
   readonly dag: RandomDag;
   readonly run: "success" | "failed";
   readonly states: ReadonlyMap<string, string>;
-  /** Outputs of the tasks that have one of their own. */
+  /** Outputs of the tasks that have one. */
   readonly outputs: ReadonlyMap<string, number>;
   /** Its task processes may be killed: each try succeeds, and there is always another. */
   readonly isSturdy: boolean;
@@ -45,7 +44,7 @@ export function randomPrograms(seed: number, count: number): Program[] {
   return programs;
 }
 
-/** The same shapes, but every try succeeds and takes a while: something to kill. */
+/** The same shapes, but every try succeeds and takes a while, as a target for kills. */
 export function sturdyPrograms(seed: number, count: number): Program[] {
   return Array.from({ length: count }, (_, n) => {
     const dag = randomDag(seed * 100_000 + 50_000 + n, { maxTasks: 8, branches: 0, failures: 0 });
@@ -58,7 +57,7 @@ export function sturdyPrograms(seed: number, count: number): Program[] {
 
 const SUCCEEDS: TaskScript = { tries: ["success"], skip: [] };
 
-/** A branch keeps what is also reached from a task it follows: the skips that the SDK's choice leads to. */
+/** A branch does not skip tasks that are also reachable from a task it chose: the skips of the SDK's choice. */
 function sdkSkips(dag: RandomDag): RandomDag {
   const scripts = new Map(dag.scripts);
   for (const [id, script] of dag.scripts) {
@@ -83,7 +82,7 @@ function downstream(dag: RandomDag, id: string): string[] {
   return dag.manifest.tasks.filter((task) => task.upstream.includes(id)).map((task) => task.taskId);
 }
 
-/** All that comes after these tasks, without themselves. */
+/** Everything downstream of these tasks, without the tasks themselves. */
 function behind(dag: RandomDag, ids: readonly string[]): Set<string> {
   const found = new Set<string>();
   const follow = (id: string): void => {
@@ -153,7 +152,7 @@ function sums(tasks: readonly ScriptedTask[], states: ReadonlyMap<string, string
   return outputs;
 }
 
-/** Lets the reference interpreter live through the run, in one of the orders that all come to the same. */
+/** Runs the reference interpreter in one of the orders, which all give the same result. */
 function foretell(dag: RandomDag): { run: "success" | "failed"; states: Map<string, string> } {
   const reference = new ReferenceRun(dag.manifest);
   while (reference.end() === "running") {

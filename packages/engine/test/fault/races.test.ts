@@ -1,13 +1,15 @@
-/** Single races, each brought about on purpose: the storm finds what nobody thought of, these hold what was. */
+/** Single races, each constructed on purpose: the storms find unknown ones, these tests cover the known ones. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { SWEEP_EVERY } from "../../src/run/job/scheduler-job.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
+import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
+import { cancelRun } from "../../src/store/edit/end-run.ts";
+import { markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { readLog } from "./component-process.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";
 
-test("killed between the commit that queues an attempt and its dispatch: the next owner starts another, once", async () => {
+test("an owner killed between queueing an attempt and its dispatch: the next owner starts another attempt, once", async () => {
   const stage = await Stage.open();
   const first = await stage.start(stage.place("first", { databaseUrl: stage.proxy.url }));
   const job = await stage.installation.jobOf(first);
@@ -22,21 +24,21 @@ test("killed between the commit that queues an attempt and its dispatch: the nex
   await stage.start(stage.place("second"));
   expect(await stage.runEnds()).toBe("success");
   expect(stage.starts()).toHaveLength(1);
-  // One that stood still for so long that it trusts its lease no more gives up what it has only just queued.
+  // A scheduler that was suspended until it no longer trusts its lease gives up the attempts it has just queued.
   const [lost, ...givenUp] = await stage.history();
   expect(lost).toEqual({ attempt: queued.attempt, try_number: 1, executor_job: job });
   expect(await stage.task("gated")).toMatchObject({ try_number: 1, infra_losses: 1 + givenUp.length });
   expect(await stage.leaks()).toEqual([]);
 });
 
-test("what a superseded attempt reports, in time for its stopped scheduler but late for the run, is ignored", async () => {
+test("ignores the report of a superseded attempt to its stopped scheduler", async () => {
   const stage = await Stage.open();
   const first = await stage.start(stage.place("first"));
   await stage.trigger();
   const { attempt: old } = await stage.started(1);
   await stage.isRunning(old);
   first.pause();
-  // Before its lease ends: then its guardian would kill the attempt.
+  // Before its lease expires: then its guardian would kill the attempt.
   stage.openGate(first);
   await stage.until("the old attempt ends", () => stage.installation.ledger.attempts().get(old)?.end != null);
   const second = await stage.start(stage.place("second"));
@@ -54,7 +56,7 @@ test("what a superseded attempt reports, in time for its stopped scheduler but l
   expect(await stage.leaks()).toEqual([]);
 });
 
-test("a report that was on its way to the database while the run changed hands is refused by the fence", async () => {
+test("the fence rejects a report that was in flight while the run changed owners", async () => {
   const stage = await Stage.open();
   const place = stage.place("first");
   const first = await stage.start(place);
@@ -65,7 +67,7 @@ test("a report that was on its way to the database while the run changed hands i
   stage.openGate(first);
   await stage.until("the old attempt ends", () => stage.installation.ledger.attempts().get(old)?.end != null);
   await sleep(200);
-  // Awake, it would find that the connection does not answer, and come back on another.
+  // If it ran, it would detect the dead connection and use another one.
   first.pause();
   const second = await stage.start(stage.place("second"));
   const { attempt } = await stage.started(2);
@@ -87,10 +89,10 @@ test("three schedulers at once start each of 300 tasks exactly once", async () =
   const stage = await Stage.open();
   const { installation } = stage;
   stage.openGate();
-  // A scheduler that loses its lease stops its tasks and they start again: with a short one, a slow machine is enough.
+  // A scheduler that loses its lease stops its tasks, and they start again. With a short lease a slow machine causes that.
   const lease = [6_000, 2_000, 1_500] as const;
   await Promise.all(["first", "second", "third"].map((name) => stage.start(stage.place(name, { lease }))));
-  // One by one: each wakes all three, and they race for it.
+  // One by one: each run wakes all three, and they race for it.
   for (let n = 0; n < 150; n++) await installation.trigger(stage.dags[n % 6] as string, `run_${n}`);
   const open = "SELECT id FROM dag_run WHERE state IN ('queued', 'running')";
   await stage.until("all runs end", async () => (await installation.sql(open)).length === 0);
@@ -106,7 +108,7 @@ interface Edit {
   readonly edit: (stage: Stage, run: number) => Promise<unknown>;
   readonly run: string;
   readonly states: Readonly<Record<string, string>>;
-  /** Starts of the gated task from first to last. */
+  /** All starts of the gated task. */
   readonly starts: number;
 }
 
@@ -115,7 +117,7 @@ const EDITS: readonly Edit[] = [
     name: "cleared",
     edit: ({ installation: { db } }, run) =>
       db.transaction((tx) =>
-        runEdits.clearTasks(tx, {
+        clearTasks(tx, {
           runs: [{ dagRunId: run, tasks: [{ taskId: "gated", mapIndex: null }] }],
           only: "any",
           resetRuns: true,
@@ -132,7 +134,7 @@ const EDITS: readonly Edit[] = [
     name: "marked as successful",
     edit: ({ installation: { db } }, run) =>
       db.transaction((tx) =>
-        runEdits.markTasks(tx, {
+        markTasks(tx, {
           runs: [{ dagRunId: run, tasks: [{ taskId: "gated", mapIndex: null }] }],
           state: "success",
           dryRun: false,
@@ -144,8 +146,7 @@ const EDITS: readonly Edit[] = [
   },
   {
     name: "cancelled with its run",
-    edit: ({ installation: { db } }, run) =>
-      db.transaction((tx) => runEdits.cancelRun(tx, run, "cancelled by hand")),
+    edit: ({ installation: { db } }, run) => db.transaction((tx) => cancelRun(tx, run, "cancelled by hand")),
     run: "failed",
     states: { gated: "failed", after: "skipped" },
     starts: 1,
@@ -153,8 +154,8 @@ const EDITS: readonly Edit[] = [
 ];
 
 const FATES: Readonly<Record<string, (owner: SchedulerProcess) => Promise<void>>> = {
-  "killed before it can know": (owner) => owner.kill(),
-  "told afterwards": async (owner) => owner.resume(),
+  "killed before it is notified": (owner) => owner.kill(),
+  "notified afterwards": async (owner) => owner.resume(),
 };
 
 for (const [fate, befall] of Object.entries(FATES)) {
@@ -184,12 +185,12 @@ for (const [fate, befall] of Object.entries(FATES)) {
   }
 }
 
-/** When the one after a sweep has come, what the sweep saw has been dealt with. */
+/** After this many heartbeats a sweep has run, and its findings have been handled. */
 const SWEEP = SWEEP_EVERY + 1;
 
 type Meanwhile = (stage: Stage, run: number, owner: SchedulerProcess) => Promise<unknown>;
 
-/** What may befall an attempt that is queued, while its scheduler waits for the bundle to be within reach again. */
+/** Events of a queued attempt while its scheduler waits for access to the bundle. */
 const UNSTARTED: Readonly<Record<string, Meanwhile>> = {
   "cleared meanwhile": async (stage, run, owner) => {
     await (EDITS[0] as Edit).edit(stage, run);
@@ -199,7 +200,7 @@ const UNSTARTED: Readonly<Record<string, Meanwhile>> = {
     await (EDITS[1] as Edit).edit(stage, run);
     await stage.heartbeats(owner, SWEEP);
   },
-  "given up by a scheduler that was taken for dead": async (stage, _, owner) => {
+  "given up by a scheduler that was declared dead": async (stage, _, owner) => {
     owner.pause();
     const place = stage.place("second");
     await stage.start(place);

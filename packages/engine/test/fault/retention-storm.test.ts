@@ -1,15 +1,16 @@
 /**
- * Retention beside a scheduler at work: thousands of old runs go while others are under way, some of the old ones are
- * cleared meanwhile, and the process that cleans is killed again and again. What is under way ends as if nobody cleaned,
- * what was cleared runs again, all other old runs go, and no young one does. TRADEWIND_FAULT_SCALE makes it longer.
+ * Retention next to an active scheduler: thousands of old runs are deleted while others are active, some of the old ones are
+ * cleared in between, and the cleaning process is killed repeatedly. Active runs must end normally, cleared runs must run
+ * again, all other old runs must be deleted, and no recent one. TRADEWIND_FAULT_SCALE makes it longer.
  */
+
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, expect, test } from "vitest";
 import { adhoc } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
+import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));
@@ -33,7 +34,7 @@ afterAll(() => {
   for (const child of children) child.kill("SIGKILL");
 });
 
-test("cleaning beside a scheduler, killed and begun again, takes what is old and nothing else", {
+test("cleaning next to a scheduler, killed and restarted, deletes old runs and nothing else", {
   timeout: 120_000 * SCALE,
 }, async () => {
   const rig = await SchedulerRig.open();
@@ -65,7 +66,7 @@ test("cleaning beside a scheduler, killed and begun again, takes what is old and
   expect(await rig.poolsAreExact()).toBe(true);
 });
 
-/** Ended 40 days ago, with tasks, outputs and a former attempt each. */
+/** Ended 40 days ago, with tasks, outputs and an earlier attempt each. */
 async function seedOld(rig: SchedulerRig): Promise<number[]> {
   const runs = await rig.db.rows<{ id: number }>(
     adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, run_after, version_id, triggered_by, started_at, ended_at)
@@ -90,7 +91,7 @@ async function seedOld(rig: SchedulerRig): Promise<number[]> {
   return runs.map(({ id }) => id);
 }
 
-/** What is next in line to be deleted: some of it is gone before it can be cleared. */
+/** Clears the runs that are deleted next: some of them are deleted before they can be cleared. */
 async function clearSome(rig: SchedulerRig): Promise<number[]> {
   const rows = await rig.db.rows<{ id: number }>(
     adhoc("SELECT id FROM dag_run WHERE ended_at < now() - interval '30 days' ORDER BY ended_at LIMIT 8"),
@@ -98,7 +99,7 @@ async function clearSome(rig: SchedulerRig): Promise<number[]> {
   const cleared: number[] = [];
   for (const { id } of rows) {
     const result = await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: null }],
         only: "any",
         resetRuns: true,
@@ -135,7 +136,7 @@ class Cleaner {
     this.#lines = createInterface({ input: this.#child.stdout! })[Symbol.asyncIterator]();
   }
 
-  /** Until it has done so many more; it must not have been done before. */
+  /** Waits for this many further batches; none of them may have been completed before. */
   async batches(count: number): Promise<void> {
     for (let n = 0; n < count; n++) expect((await this.#next()).what).toBe("batch");
   }
@@ -155,7 +156,7 @@ class Cleaner {
 
   async #next(): Promise<{ what: string; counts: { runs: number } }> {
     const { value, done } = await this.#lines.next();
-    if (done) throw new Error("the process that cleans has ended");
+    if (done) throw new Error("the cleaning process has ended");
     return JSON.parse(value);
   }
 }

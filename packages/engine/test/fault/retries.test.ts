@@ -1,4 +1,4 @@
-/** Owners that die while a group, or the run itself, waits for its next try: nothing is lost, and no try is made twice. */
+/** Owners that die while a group, or the run itself, waits for its next try: nothing is lost, and no try runs twice. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -7,7 +7,7 @@ import { FaultInstallation } from "./installation.ts";
 
 const LEASE = [1_500, 400, 400] as const;
 
-test("the next owner begins the next try of a group, and of the run, once", async () => {
+test("the next owner starts the next try of a group, and of the run, once", async () => {
   const { url } = await testDatabase();
   const installation = await FaultInstallation.open(url);
   const ledger = `${installation.root}/told`;
@@ -57,7 +57,7 @@ test("the next owner begins the next try of a group, and of the run, once", asyn
   const isTask = (line: string) => /^(a|b|out) /.test(line);
   // The group runs again as a whole, also in the next try of the run.
   expect(lines.filter(isTask)).toEqual(["a 1", "b 1", "a 2", "b 2", "a 3", "b 3", "out 1"]);
-  // At least once each: the owner may have died before it knew that one had run.
+  // At least once each: the owner may have died before it recorded the call.
   const told = lines.filter((line) => !isTask(line));
   expect([...new Set(told)].sort()).toEqual(["g failure 2", "g retry 1", "g success 3", "run success 2"]);
 });

@@ -2,11 +2,11 @@ import { ComponentProcess, type Place } from "./component-process.ts";
 
 export interface SchedulerPlace extends Place {
   readonly parallelism: number;
-  /** A scheduler unless told. */
+  /** "scheduler" by default. */
   readonly job?: "scheduler" | "backfill";
 }
 
-/** One scheduler process, from its start to its end. */
+/** One scheduler process, from start to exit. */
 export class SchedulerProcess extends ComponentProcess {
   constructor(place: SchedulerPlace) {
     super(place, "scheduler-program.ts", {

@@ -1,7 +1,7 @@
 /**
- * A scheduler, or with FAULT_JOB=backfill a backfill job, as a process of its own, for tests that kill, stop and cut it off. As `tradewind scheduler`, except that
- * its lease can be shorter, and that no number of lost attempts counts as a failure of the task: the faults here are
- * many, and the outcome must stay the scripted one.
+ * A scheduler, or with FAULT_JOB=backfill a backfill job, as a separate process, for tests that kill, stop and cut it off.
+ * Like `tradewind scheduler`, except that its lease can be shorter, and that lost attempts never count as a failure of the
+ * task: there are many faults, and the result must stay the scripted one.
  */
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
@@ -22,7 +22,7 @@ import { migrate } from "../../src/store/database/migrate.ts";
 import { checkEngineTrigger } from "../../src/trigger/engine/engine-triggers.ts";
 import { VERSION } from "../../src/version.ts";
 
-/** The exit code of a scheduler that could not come up for want of a database. */
+/** The exit code of a scheduler that could not start without the database. */
 const DATABASE_AWAY = 75;
 const config = resolveConfig({});
 const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
@@ -69,6 +69,6 @@ process.on("SIGTERM", async () => {
   await database.close();
   process.exit(0);
 });
-// However the test ends: without the one who started it, a scheduler goes too.
+// Exits with its parent process, even if the test crashes.
 process.stdin.on("end", () => process.exit(1)).resume();
 process.stdout.write("ready\n");

@@ -1,7 +1,7 @@
 /**
- * A DAG made from a script, with the real SDK. Imported by the DAG files that the fault tests write, so it runs in task
- * processes. How a try ends is a function of (task, try number) alone: however often an attempt is lost, the outcome of
- * the run stays the same. Every attempt writes what it does to the ledger, a file that the engine knows nothing of.
+ * A DAG built from a script with the real SDK. Imported by the DAG files that the fault tests write, so it runs in task
+ * processes. The outcome of a try is a function of (task, try number) alone, so lost attempts do not change the result of
+ * the run. Every attempt writes to the ledger, a file that the engine does not use.
  */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -21,25 +21,25 @@ import { note } from "./ledger-note.ts";
 export interface ScriptedTask {
   readonly id: string;
   readonly kind: "task" | "branch" | "shortCircuit";
-  /** Upstream tasks that come before; `inputs` of them by data, which needs the rule `allSuccess`. */
+  /** Upstream tasks; `inputs` of them by data, which needs the rule `allSuccess`. */
   readonly after: readonly string[];
   readonly inputs: readonly string[];
   readonly options: Readonly<Record<string, unknown>>;
-  /** How try 1, 2, ... ends; the last one stands for all further tries. */
+  /** The outcomes of try 1, 2, ...; the last one applies to all further tries. */
   readonly tries: readonly TryOutcome[];
-  /** What a branch follows. */
+  /** The tasks that a branch chooses. */
   readonly chosen: readonly string[];
   readonly own: number;
   readonly workMs: number;
   readonly isBusy: boolean;
-  /** It goes on only when this file is there, or one with the id of its scheduler's process appended. */
+  /** The task continues only when this file exists, or one with the pid of its scheduler appended. */
   readonly gate?: string;
 }
 
 export interface ScriptedDag {
   readonly id: string;
   readonly tasks: readonly ScriptedTask[];
-  /** Makes a run every so often, from this moment on. */
+  /** Creates a run at this interval, starting at this moment. */
   readonly every?: { readonly duration: string; readonly start: string };
   readonly maxActiveRuns?: number;
 }
@@ -61,7 +61,7 @@ function addTask(d: DagBuilder, task: ScriptedTask, handles: ReadonlyMap<string,
     after: task.after.filter((id) => !task.inputs.includes(id)).map(handle),
     inputs: Object.fromEntries(task.inputs.map((id) => [id, handle(id)])),
   };
-  // The script is data: what it says of inputs and rules is beyond the compiler's sight.
+  // The script is data: the compiler cannot check its inputs and rules.
   type Inputs = Readonly<Record<string, number>>;
   const run = (inputs: unknown, ctx: TaskContext) => perform(task, inputs as Inputs, ctx);
   if (task.kind === "branch")

@@ -1,25 +1,25 @@
-/** What writers say they have sent, written by themselves outside the system under test: a file for each. */
+/** The reports of writers about their signals, written outside of the system under test: one file per writer. */
 import { appendFileSync, existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { ALL_WRITERS, type Plan, type PlannedSignal, type Writer } from "./signal-plan.ts";
 
-/** A batch whose sending began, and maybe was answered. */
+/** A batch whose sending has begun, and possibly was confirmed. */
 interface SendLine {
   readonly batch: number;
-  /** "ends": there will be no more. */
+  /** "ends": no more batches follow. */
   readonly did: "begins" | "stored" | "ends";
   /** Milliseconds of the machine's clock. */
   readonly at: number;
-  /** Of what was stored: how many signals were there before, because it was not the first time they were sent. */
+  /** For a stored batch: how many of its signals were stored by an earlier send. */
   readonly again?: number;
 }
 
 export interface Sent {
-  /** The number of the batch that is next, or has begun and is not known to be stored. */
+  /** The number of the next batch, or of the batch that has begun and is not confirmed. */
   readonly next: number;
-  /** When that one began; null: it has not. */
+  /** When that batch began; null: it has not. */
   readonly openSince: number | null;
-  /** Signals that are stored, and how many of them were found to be so when they were sent again. */
+  /** Stored signals, and how many of them a repeated send found already stored. */
   readonly signals: number;
   readonly again: number;
   readonly isOver: boolean;
@@ -28,7 +28,7 @@ export interface Sent {
 export class SendLedger {
   readonly #folder: string;
   readonly #plan: Plan;
-  /** As far as each file was read. */
+  /** How far each file was read. */
   readonly #read = new Map<string, { length: number; sent: Sent }>();
 
   constructor(folder: string, plan: Plan) {
@@ -61,7 +61,7 @@ export class SendLedger {
     return sent;
   }
 
-  /** Signals that are stored, of all writers. */
+  /** Stored signals of all writers. */
   total(): number {
     return ALL_WRITERS.reduce((sum, writer) => sum + this.sent(writer).signals, 0);
   }
@@ -74,12 +74,12 @@ export class SendLedger {
     return ALL_WRITERS.every((writer) => this.sent(writer).isOver);
   }
 
-  /** What is sent again may be as old as this, and nothing older; now, if nobody is sending. */
+  /** The age limit of signals that may be sent again; `now` if no writer is sending. */
   openSince(now: number): number {
     return Math.min(now, ...ALL_WRITERS.map((writer) => this.sent(writer).openSince ?? now));
   }
 
-  /** All that is stored, by what is said of it. */
+  /** All stored signals, by their plan. */
   *all(): Generator<PlannedSignal & { readonly writer: Writer }> {
     for (const writer of ALL_WRITERS) {
       const { next } = this.sent(writer);

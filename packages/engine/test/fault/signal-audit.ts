@@ -1,7 +1,7 @@
 /**
- * What the signal storm works on beside the log, and a witness inside the database: triggers of PostgreSQL that put on
- * record what nobody can see afterwards. Signals go by retention, so each is noted when it is stored; and when one is
- * deleted, every listener that wants it must have dealt with it.
+ * The tables of the signal storm, and an audit inside the database: PostgreSQL triggers record what cannot be seen
+ * afterwards. Retention deletes signals, so each is recorded when it is stored; and when one is deleted, every listener that
+ * wants it must have processed it.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc } from "../../src/store/database/database.ts";
@@ -19,7 +19,7 @@ export const WANTS = `(s.id > coalesce(l.after_version, 0) AND CASE l.name ${Obj
 const MAKE = [
   "CREATE TABLE diary (note text)",
   "CREATE TABLE work (id text PRIMARY KEY)",
-  // No order, and nothing that would keep a second effect out: that is what is looked for.
+  // No order and no constraint against a second effect: the verdict searches for those.
   `CREATE TABLE effect (n bigint GENERATED ALWAYS AS IDENTITY, listener text, signal_id bigint, namespace text, key text,
                         by integer)`,
   "CREATE INDEX effect_of ON effect (listener, signal_id)",
@@ -36,8 +36,8 @@ const MAKE = [
    END $$`,
   `CREATE TRIGGER audit_stored AFTER INSERT ON signal REFERENCING NEW TABLE AS fresh
    FOR EACH STATEMENT EXECUTE FUNCTION audit_signals_stored()`,
-  // By index, always (OFFSET 0: not as a join): a plan made while there were few effects would read them all for each
-  // signal, and meanwhile its transaction would hold back everybody who listens.
+  // Always by index (OFFSET 0: not as a join). A plan made with few effects would read all of them for each signal, and its
+  // transaction would hold back all listeners.
   `CREATE FUNCTION audit_signals_deleted() RETURNS trigger LANGUAGE plpgsql SET enable_seqscan = off AS $$ BEGIN
      INSERT INTO audit_deleted SELECT id FROM gone;
      INSERT INTO audit_premature
@@ -56,10 +56,10 @@ export async function startSignalAudit(installation: FaultInstallation): Promise
   for (const sql of MAKE) await installation.sql(sql);
 }
 
-/** Longer than what a writer that was killed has left behind can go on in the server. */
+/** Longer than the statements of a killed writer can continue in the server. */
 const AFTERMATH_MS = 6_000;
 
-/** Retention while signals flow, as strict as it can be: whatever is not sent again for certain is old enough to go. */
+/** Retention while signals flow, as strict as possible: every signal that certainly is not sent again may be deleted. */
 export class RetentionSweep extends Watch {
   readonly #ledger: SendLedger;
 
@@ -70,7 +70,7 @@ export class RetentionSweep extends Watch {
 
   protected override async look(): Promise<void> {
     await this.installation.db.transaction(async (tx) => {
-      // The time of the whole transaction: what is deleted is as old as is asked for, however long this takes.
+      // The time of the whole transaction: the deleted signals are at least this old, however long the deletion takes.
       const now = await tx.one<{ now: Date }>(adhoc("SELECT now()"));
       const keptSince = this.#ledger.openSince(Date.now()) - AFTERMATH_MS;
       const olderThanMs = now!.now.getTime() - keptSince;

@@ -1,7 +1,7 @@
 /**
- * The faults of the signal storm, dealt from a seeded deck in two lanes at once: those who listen, their way to the
- * database, and the database; those who write, their way, and the service over gRPC. Every two seconds all connections
- * are cut that hear wake-ups. Half-way everybody is killed, and goes on with NOTIFY off.
+ * The faults of the signal storm, dealt from a seeded deck in two lanes at once: listeners, their connections to the
+ * database, and the database; writers, their connections, and the gRPC service. Every two seconds all connections that
+ * receive wake-ups are cut. Half-way all processes are killed, and continue with NOTIFY off.
  */
 import { rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -23,20 +23,20 @@ import {
 export interface SignalStormParts {
   readonly installation: FaultInstallation;
   readonly postgres: CrashablePostgres;
-  /** Of the last place of those who listen, and of those who write. */
+  /** The proxies of the last listener place and the last writer place. */
   readonly ways: { readonly listening: PgProxy; readonly writing: PgProxy };
   readonly listeners: readonly SignalPlace[];
   readonly writers: readonly SignalPlace[];
-  /** They send and listen by way of the server. */
+  /** Processes that send and listen through the server. */
   readonly peers: readonly SignalPlace[];
   readonly server: SignalPlace;
-  /** Where the files are by which processes are led. */
+  /** The folder of the files that control the processes. */
   readonly folder: string;
 }
 
 const PATIENCE_MS = 25_000;
 const DEAF_EVERY_MS = 2_000;
-/** Who has most to do. */
+/** The listener with the most work. */
 const BUSIEST: ListenerName = "ledger";
 
 export class SignalDeck {
@@ -81,7 +81,7 @@ export class SignalDeck {
     await Promise.all([...writers, ...peers].map((place) => this.#start(place)));
   }
 
-  /** All faults, `scale` times over. */
+  /** Deals all faults `scale` times. */
   async deal(scale: number): Promise<void> {
     const { listeners, peers, ways, writers } = this.#parts;
     const times = <T>(count: number, fault: T): T[] =>
@@ -122,7 +122,7 @@ export class SignalDeck {
     }
   }
 
-  /** Whoever is active under this name is killed; somebody else takes over. */
+  /** Kills the active listener of this name; another one takes over. */
   async killHolder(name: ListenerName): Promise<void> {
     const place = await this.#holder(name);
     await this.#process(place).kill();
@@ -145,7 +145,7 @@ export class SignalDeck {
     await this.#comeBack(place);
   }
 
-  /** Before it could acknowledge: what it has done is undone, and done by another. */
+  /** Before it could acknowledge: its effect is rolled back, and another listener repeats it. */
   async #killInEffect(): Promise<void> {
     const held = await this.#catchInEffect();
     if (held === null) return;
@@ -155,7 +155,7 @@ export class SignalDeck {
     await this.#comeBack(held.place);
   }
 
-  /** After it has acknowledged, and before it knows. */
+  /** After the acknowledgement is committed, and before the listener knows. */
   async #killAtCommit(): Promise<void> {
     const { listeners, ways } = this.#parts;
     const place = listeners.at(-1) as SignalPlace;
@@ -180,7 +180,7 @@ export class SignalDeck {
     await this.#comeBack(place);
   }
 
-  /** In the middle of its effect, until another has done the same; then it goes on, and must not have done it. */
+  /** In the middle of its effect, until another listener has done the same. After it resumes, its effect must not count. */
   async #pauseInEffect(): Promise<void> {
     const held = await this.#catchInEffect();
     if (held === null) return;
@@ -190,14 +190,14 @@ export class SignalDeck {
     const before = await this.#state(held.name);
     const after = () => this.#state(held.name);
     await this.#waitUntil(async () => ![null, before.holder].includes((await after()).holder));
-    // Not for long: its transaction holds back all that came later, and what it has in hand may be poison for anybody.
+    // Not for long: its transaction holds back all later signals, and its signal may be poison for any listener.
     await this.#waitUntil(async () => (await after()).processed > before.processed, 2 * LEASE_MS);
     this.#release(held);
     victim.resume();
     await sleep(300);
   }
 
-  /** Wherever it is, longer than its lease. */
+  /** At any point, longer than its lease. */
   async #pauseListener(): Promise<void> {
     const victim = this.#process(await this.#holder(this.#random.one(NAMES)));
     victim.pause();
@@ -222,7 +222,7 @@ export class SignalDeck {
     await this.#comeBack(place);
   }
 
-  /** Its transactions stay open meanwhile, with all that they hold back. */
+  /** Its transactions stay open in the meantime, and hold back later signals. */
   async #pauseWriter(): Promise<void> {
     const writer = this.#process(this.#random.one(this.#parts.writers));
     await sleep(this.#random.below(200));
@@ -255,7 +255,7 @@ export class SignalDeck {
     await this.#comeBack(server);
   }
 
-  /** All of them at once; for them the second half begins. */
+  /** All of them at once; the second half begins for them. */
   async #restart(places: readonly SignalPlace[]): Promise<void> {
     await Promise.all(places.map((place) => this.#process(place).kill()));
     this.counts.restarts++;
@@ -301,7 +301,7 @@ export class SignalDeck {
     await sleep(300);
   }
 
-  /** Whoever listens for wake-ups loses its connection, again and again. */
+  /** Repeatedly cuts the connections that receive wake-ups. */
   async #deafen(): Promise<void> {
     const sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%'";
     while (!this.#isOver) {
@@ -322,7 +322,7 @@ export class SignalDeck {
     return found ?? (listeners[0] as SignalPlace);
   }
 
-  /** The others are killed, so that it is the one that is active under all names. */
+  /** Kills the others, so that this place is active under all names. */
   async #bringTo(place: SignalPlace): Promise<void> {
     const others = this.#parts.listeners.filter((each) => each !== place);
     await Promise.all(others.map((each) => this.#process(each).kill()));
@@ -331,7 +331,7 @@ export class SignalDeck {
     await Promise.all(others.map((each) => this.#start(each)));
   }
 
-  /** Somebody who stands still in the middle of an effect; null if nobody came to one. */
+  /** A process suspended in the middle of an effect; null: none reached one. */
   async #catchInEffect(): Promise<(Held & { readonly place: SignalPlace }) | null> {
     const { folder, listeners } = this.#parts;
     writeFileSync(holdFile(folder), "");
@@ -365,7 +365,7 @@ export class SignalDeck {
     return this.#up.get(place) as SignalProcess;
   }
 
-  /** A while after it fell: others may, or may not, have taken over. */
+  /** Some time after it was killed: others may or may not have taken over. */
   async #comeBack(place: SignalPlace): Promise<void> {
     await sleep(this.#random.below(LEASE_MS));
     await this.#start(place);
@@ -382,7 +382,7 @@ export class SignalDeck {
   }
 }
 
-/** Those in whose processes faults are. */
+/** The listeners whose processes are subject to faults. */
 const NAMES = (Object.keys(LISTENERS) as ListenerName[]).filter(
   (name) => name !== "remote" && name !== "newcomer",
 );

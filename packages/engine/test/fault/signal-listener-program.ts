@@ -1,4 +1,4 @@
-/** Some of the listeners of the signal storm, in a process of its own, for a test that kills, stops and cuts it off. */
+/** Some of the listeners of the signal storm, as a separate process, for a test that kills, stops and cuts it off. */
 
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";

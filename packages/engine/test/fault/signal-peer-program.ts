@@ -1,4 +1,4 @@
-/** A stranger's process: it sends and listens over gRPC. What it does about a signal, it does on its own. */
+/** An external process that sends and listens over gRPC. Its effects are outside of the engine's transactions. */
 import { SignalClient } from "../../src/signal/grpc/client.ts";
 import { WRITERS, type WriterHome } from "./signal-plan.ts";
 import { connect, endFile, folder, logger, plan, run, sendLedger } from "./signal-surroundings.ts";
@@ -14,6 +14,6 @@ const store = throughService(service);
 for (const writer of WRITERS[FAULT_WRITERS as WriterHome])
   void write(writer, { plan, ledger, store, endFile });
 const { filter, from } = LISTENERS.remote;
-// Not waited for: without a server nobody can say whether the name is free.
+// Not awaited: without a server it is unknown whether the name is free.
 void service.listen("remote", filter, new StormWatcher("remote", folder, own), { ...LISTEN_OPTIONS, from });
 run();

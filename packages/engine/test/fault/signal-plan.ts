@@ -1,15 +1,14 @@
 /**
- * What each writer of the signal storm sends: given by the seed, so that what must be stored is known without asking
- * anybody. A writer sends batch after batch, each until it knows that it is stored; whoever follows a writer that was
- * killed sends the batch once more that it found begun.
+ * The signals of each writer in the signal storm: determined by the seed, so that the expected signals are known. A writer
+ * sends batch after batch, each until it is confirmed; the successor of a killed writer repeats the batch that had begun.
  */
 import type { SignalToSend } from "../../src/signal/signal.ts";
 import { randomOf } from "../reference/random-dag.ts";
 
 /**
- * How its signals come into the log. numbered: by the service, under a client and a number. late: numbered, in a
- * transaction that is old when it sends, and commits late. bound: without a number, in the transaction of a piece of
- * work, with it or not at all. remote: numbered, over gRPC.
+ * How its signals are stored. numbered: by the service, under a client and a number. late: numbered, in a transaction that
+ * is old when it sends, and commits late. bound: without a number, in the transaction of a piece of work, with it or not at
+ * all. remote: numbered, over gRPC.
  */
 export type WriterKind = "numbered" | "late" | "bound" | "remote";
 
@@ -19,17 +18,17 @@ export interface Writer {
 }
 
 interface Habits {
-  /** Signals that it hurries to send; from then on it takes its time. */
+  /** Signals that it sends at full speed; after that it slows down. */
   readonly share: number;
-  /** In a batch, at most. */
+  /** Maximum size of a batch. */
   readonly size: number;
-  /** Of its signals, those with a key that everybody uses: such writers wait for each other. */
+  /** Share of its signals with a key that all writers use: such writers wait for each other. */
   readonly hot: number;
-  /** Milliseconds between two batches, at most. */
+  /** Maximum pause between two batches, in milliseconds. */
   readonly restMs: number;
 }
 
-/** Together more than are asked for: some are held up by more faults than others. */
+/** Together more than required: some are delayed by more faults than others. */
 const HABITS: Readonly<Record<WriterKind, Habits>> = {
   numbered: { share: 15_000, size: 500, hot: 0.25, restMs: 300 },
   late: { share: 2_000, size: 10, hot: 0.02, restMs: 60 },
@@ -38,7 +37,7 @@ const HABITS: Readonly<Record<WriterKind, Habits>> = {
 };
 const TRICKLE = { size: 6, restMs: 500 };
 
-/** By the process that they live in. */
+/** By process. */
 export const WRITERS = {
   till: writersOf("till", ["numbered", "numbered", "numbered", "late", "late", "late", "bound"]),
   kiosk: writersOf("kiosk", ["numbered", "numbered", "numbered", "late", "late", "late", "bound"]),
@@ -50,7 +49,7 @@ export type WriterHome = keyof typeof WRITERS;
 
 export const ALL_WRITERS: readonly Writer[] = Object.values(WRITERS).flat();
 
-/** How many are sent at least. */
+/** The minimum number of signals. */
 export const SIGNALS = 100_000;
 
 function writersOf(home: string, kinds: readonly WriterKind[]): Writer[] {
@@ -59,11 +58,11 @@ function writersOf(home: string, kinds: readonly WriterKind[]): Writer[] {
 
 export type Illness = "shaky" | "poison";
 
-/** What the value of every signal says. */
+/** The value of every signal. */
 export interface Telling {
   /** Writer, batch, place. */
   readonly id: string;
-  /** shaky: whoever listens fails at it twice. poison: always. */
+  /** shaky: listeners fail on it twice. poison: always. */
   readonly ill?: Illness;
   /** Its transaction is rolled back. */
   readonly never?: true;
@@ -71,7 +70,7 @@ export interface Telling {
 
 export type PlannedSignal = SignalToSend & { readonly namespace: string; readonly value: Telling & object };
 
-/** Who wrote it, batch by batch: more than a batch can have. */
+/** Signal numbers reserved per batch: more than a batch can have. */
 const NUMBERS_PER_BATCH = 1_000;
 const HOT_KEYS = 4;
 const KEYS = 150;
@@ -86,7 +85,7 @@ export class Plan {
     this.#scale = scale;
   }
 
-  /** The batch with this number; `sent`: how many signals went before it. */
+  /** The batch with this number; `sent`: the number of signals before it. */
   batch({ id, kind }: Writer, number: number, sent: number): readonly PlannedSignal[] {
     const random = this.#random(id, number);
     const { hot, share, size } = HABITS[kind];
@@ -105,7 +104,7 @@ export class Plan {
     });
   }
 
-  /** How long to rest after it. */
+  /** The pause after the batch. */
   restMs({ id, kind }: Writer, number: number, sent: number): number {
     const { restMs, share } = HABITS[kind];
     return this.#random(id, -1 - number).below(sent < share * this.#scale ? restMs : TRICKLE.restMs);

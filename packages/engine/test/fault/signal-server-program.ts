@@ -1,14 +1,14 @@
-/** `tradewind signals serve` as a process of its own, for tests that kill it. */
+/** `tradewind signals serve` as a separate process, for tests that kill it. */
 import { startSignalServer } from "../../src/process/signal-server.ts";
 import { EngineError } from "../../src/service/errors.ts";
 import { CommitUnknownError, isTransient } from "../../src/store/database/database.ts";
 import { config, logger, run } from "./signal-surroundings.ts";
 
-/** The exit code of a server that could not come up for want of a database. */
+/** The exit code of a server that could not start without the database. */
 const DATABASE_AWAY = 75;
 
 const server = await startSignalServer({ ...config, logFormat: "json" }).catch((refused: unknown) => {
-  // Told in words, with what happened as its cause.
+  // Wrapped in a readable error, with the original one as its cause.
   const error = refused instanceof EngineError ? refused.cause : refused;
   if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw refused;
   logger.warn("cannot start without the database", { error: String(error) });

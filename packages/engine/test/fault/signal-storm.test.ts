@@ -1,9 +1,9 @@
 /**
- * A hundred thousand signals of many writers, in transactions that come late, over gRPC, sent again when an answer was
- * lost; listeners that compete for their names; and everything that can go wrong with processes, the database and the
- * way to it, all at once and seeded. Then the faults stop, and every signal must be stored once, and must have had its
- * effect once for everybody who wants it, in the order of its key. TRADEWIND_FAULT_SEED repeats a run's signals and
- * faults, TRADEWIND_FAULT_SCALE makes it longer.
+ * A hundred thousand signals of many writers, in late transactions, over gRPC, sent again after a lost response; listeners
+ * that compete for their names; and every kind of fault of processes, the database and the connections to it, all at once
+ * and seeded. Then the faults stop, and every signal must be stored once, and must have had its effect once for every
+ * listener that wants it, in the order of its key. TRADEWIND_FAULT_SEED repeats a run's signals and faults,
+ * TRADEWIND_FAULT_SCALE makes it longer.
  */
 import { writeFileSync } from "node:fs";
 import { mkdir } from "node:fs/promises";
@@ -28,14 +28,14 @@ import { cureFile, LISTENERS } from "./storm-listeners.ts";
 const SEED = Number(process.env.TRADEWIND_FAULT_SEED ?? Math.floor(Math.random() * 10_000));
 const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
 const FAULTS = 50 * SCALE;
-/** Beside other tests on a small machine; it takes a tenth of that. */
+/** For a small machine with other tests in parallel; normally a tenth of that is enough. */
 const PATIENCE_MS = 150_000;
 
-test("every signal is stored once and has its effect once, in the order of its key, whatever fails meanwhile", {
+test("every signal is stored once and has its effect once, in the order of its key, despite all faults", {
   timeout: 480_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test of signals: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  // So that it can be told whose commit came late.
+  // Required to find late commits.
   const postgres = await crashablePostgres({ settings: { track_commit_timestamp: "on" } });
   const [listening, writing] = await Promise.all([pgProxy(postgres.url), pgProxy(postgres.url)]);
   const installation = await FaultInstallation.open(postgres.url);
@@ -74,9 +74,9 @@ test("every signal is stored once and has its effect once, in the order of its k
   const said = (start: RegExp) =>
     logs.filter(({ error = "", message }) => start.test(`${message}: ${error}`)).length;
   const told = {
-    voided: said(/^a listener of signals starts again: Another process is active/),
-    unknown: said(/^a listener of signals starts again: .*broke before the commit was answered/),
-    refused: said(/^a signal could not be dealt with/),
+    voided: said(/^restarting a signal listener: Another process is active/),
+    unknown: said(/^restarting a signal listener: .*broke before the commit was answered/),
+    refused: said(/^could not process a signal/),
     again: ledger.again(),
   };
   console.log(
@@ -95,7 +95,7 @@ test("every signal is stored once and has its effect once, in the order of its k
   expect(logs.filter(isAlarming)).toEqual([]);
   expect(await postgres.complaints()).toEqual([]);
 
-  // Faults that hit nothing prove nothing.
+  // Guards against vacuous success: the faults must have hit.
   expect(counts.stored).toBeGreaterThanOrEqual(SIGNALS * SCALE);
   expect(deck.total).toBeGreaterThanOrEqual(FAULTS);
   for (const [fault, count] of Object.entries(deck.counts)) expect(count, fault).toBeGreaterThanOrEqual(1);
@@ -111,7 +111,7 @@ test("every signal is stored once and has its effect once, in the order of its k
   expect(counts.late).toBeGreaterThanOrEqual(100);
 });
 
-/** How long each part took: for whoever wonders where the time goes. */
+/** The duration of each part, for performance analysis. */
 function phases() {
   const seconds: Record<string, number> = {};
   let since = performance.now();
@@ -122,7 +122,7 @@ function phases() {
   return Object.assign(end, { seconds });
 }
 
-/** Who takes part, and where. */
+/** The processes of the storm and their places. */
 async function stormPlaces(
   installation: FaultInstallation,
   ways: { readonly listening: PgProxy; readonly writing: PgProxy },
@@ -170,7 +170,7 @@ async function stormPlaces(
   };
 }
 
-/** Below those that are given to whoever connects: it stays free while the server is away. */
+/** Below the ephemeral ports: it stays free while the server is down. */
 async function freePort(): Promise<number> {
   for (;;) {
     const port = 15_000 + Math.floor(Math.random() * 15_000);
@@ -183,7 +183,7 @@ async function freePort(): Promise<number> {
   }
 }
 
-/** What was poison can be dealt with from now on; every other dead letter is to be tried again. Answers how many. */
+/** Poison can be processed from now on; every other dead letter is retried. Returns their number. */
 async function retryDeadLetters(installation: FaultInstallation, folder: string): Promise<number> {
   writeFileSync(cureFile(folder), "");
   await installation.sql(
@@ -212,14 +212,14 @@ async function until(
         .slice(-10)
         .map((line) => `  ${JSON.stringify(line).slice(0, 400)}`),
     ]);
-    throw new Error(`waited in vain that ${what}\n${tails.join("\n")}`);
+    throw new Error(`timed out waiting until ${what}\n${tails.join("\n")}`);
   }
 }
 
-/** What is poison is given up, and that is an error: it was meant to be one. */
-const EXPECTED = /^a signal was given up/;
+/** Poison signals become dead letters, with an expected error. */
+const EXPECTED = /^a signal became a dead letter/;
 
-/** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
+/** An unreachable database is a warning. Any error, and any output of Node itself, is a defect. */
 function isAlarming({ level, message }: LogLine): boolean {
   return (level === "error" || level === "crash") && !EXPECTED.test(message);
 }

@@ -1,4 +1,4 @@
-/** What the programs of the signal storm are told by their environment, and how they end. */
+/** The environment of the programs of the signal storm, and their shutdown. */
 import { flushCompileCache } from "node:module";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { createLogger } from "../../src/service/logger.ts";
@@ -11,7 +11,7 @@ const { FAULT_FOLDER = "", FAULT_NOTIFY, FAULT_SCALE, FAULT_SEED } = process.env
 export const config = resolveConfig({});
 export const logger = createLogger({ level: "info", format: "json" });
 export const isHearing = FAULT_NOTIFY !== "off";
-/** Where the files are by which they are led. */
+/** The folder of the files that control the processes. */
 export const folder = FAULT_FOLDER;
 export const endFile = `${folder}/over`;
 export const plan = new Plan(Number(FAULT_SEED), Number(FAULT_SCALE));
@@ -24,15 +24,15 @@ export function sendLedger(): SendLedger {
   return new SendLedger(`${FAULT_FOLDER}/sent`, plan);
 }
 
-/** Says that it is up, and stops when it is told to. */
+/** Reports that the process is up, and stops it on request. */
 export function run(stop: () => Promise<void> = async () => {}): void {
   process.on("SIGTERM", async () => {
     await stop();
     process.exit(0);
   });
-  // However the test ends: without the one who started it, it goes too.
+  // Exits with its parent process, even if the test crashes.
   process.stdin.on("end", () => process.exit(1)).resume();
   process.stdout.write("ready\n");
-  // Whoever is killed would leave nothing of it to the next.
+  // A killed process would not write its compile cache.
   flushCompileCache();
 }

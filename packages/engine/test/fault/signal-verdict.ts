@@ -1,4 +1,4 @@
-/** What must hold when the signal storm is over and everybody has caught up. */
+/** The invariants that must hold after the signal storm, when all listeners have caught up. */
 import type { FaultInstallation } from "./installation.ts";
 import type { SendLedger } from "./send-ledger.ts";
 import { WANTS } from "./signal-audit.ts";
@@ -16,18 +16,18 @@ export interface SignalVerdict {
   readonly wentOn: number;
 }
 
-/** Each asks for what must not be. */
+/** Each query returns violations. */
 const FORBIDDEN: Readonly<Record<string, string>> = {
-  "rolled back, and stored all the same": "SELECT * FROM audit_stored WHERE never",
+  "rolled back but stored": "SELECT * FROM audit_stored WHERE never",
   "against the order of its key in the log": `
     SELECT * FROM (SELECT *, lag(tx) OVER (PARTITION BY namespace, key ORDER BY id) AS before FROM audit_stored) AS s
     WHERE tx < before`,
-  "stored before what its client had sent before": `
+  "stored before an earlier signal of its client": `
     SELECT * FROM (SELECT *, lag(client_seq) OVER (PARTITION BY namespace, key, client ORDER BY id) AS before
                    FROM audit_stored WHERE client IS NOT NULL) AS s
     WHERE client_seq < before`,
-  "deleted before a listener had dealt with it": "SELECT * FROM audit_premature",
-  "wanted, and without an effect": `
+  "deleted before a listener had processed it": "SELECT * FROM audit_premature",
+  "wanted but without an effect": `
     SELECT l.name AS listener, s.* FROM signal_listener l JOIN audit_stored s ON ${WANTS}
     LEFT JOIN effect e ON e.listener = l.name AND e.signal_id = s.id
     WHERE e.n IS NULL
@@ -35,7 +35,7 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
   "done twice": `
     SELECT listener, signal_id, count(*), array_agg(n) AS n, array_agg(by) AS by FROM effect
     GROUP BY listener, signal_id HAVING count(*) > 1`,
-  "an effect of nothing that it wants": `
+  "an effect of an unwanted signal": `
     SELECT e.* FROM effect e LEFT JOIN (signal_listener l JOIN audit_stored s ON ${WANTS})
       ON l.name = e.listener AND s.id = e.signal_id
     WHERE s.id IS NULL`,
@@ -44,27 +44,27 @@ const FORBIDDEN: Readonly<Record<string, string>> = {
       SELECT e.*, lag(signal_id) OVER (PARTITION BY listener, namespace, key ORDER BY n) AS before FROM effect e
       WHERE NOT EXISTS (SELECT 1 FROM retried r WHERE r.listener = e.listener AND r.signal_id = e.signal_id)) AS e
     WHERE signal_id < before`,
-  "a dead letter that should be none": `
+  "an unexpected dead letter": `
     SELECT d.* FROM signal_dead_letter d JOIN audit_stored s ON s.id = d.signal_id
     WHERE s.ill IS DISTINCT FROM 'poison' OR d.attempts <> ${ATTEMPTS}
       OR EXISTS (SELECT 1 FROM effect e WHERE e.listener = d.listener AND e.signal_id = d.signal_id)
       OR EXISTS (SELECT 1 FROM retried r WHERE r.listener = d.listener AND r.signal_id = d.signal_id)`,
-  "poison, and neither a dead letter nor tried again": `
+  "poison but neither a dead letter nor retried": `
     SELECT l.name AS listener, s.* FROM signal_listener l JOIN audit_stored s ON s.ill = 'poison' AND ${WANTS}
     WHERE NOT EXISTS (SELECT 1 FROM signal_dead_letter d WHERE d.listener = l.name AND d.signal_id = s.id)
       AND NOT EXISTS (SELECT 1 FROM retried r WHERE r.listener = l.name AND r.signal_id = s.id)`,
-  // Counted in the transaction of the effect; over the network an effect may come again, and counts once.
+  // Counted in the transaction of the effect. Over the network an effect may be repeated, and counts once.
   "miscounted by its listener": `
     SELECT l.name, l.processed, count(e.n) AS effects FROM signal_listener l LEFT JOIN effect e ON e.listener = l.name
     WHERE l.name <> 'remote' GROUP BY l.name HAVING l.processed <> count(e.n)`,
   "still waiting": "SELECT * FROM signal_retry",
-  "ahead of who wants it": `
+  "stored after the position of a listener that wants it": `
     SELECT l.name, s.id FROM signal_listener l JOIN audit_stored s ON (s.tx, s.id) > (l.tx, l.signal_id) AND ${WANTS}`,
 };
 
 const SHOWN = 5;
 
-/** Before the end: those of the signal storm who have not caught up. */
+/** Listeners of the signal storm that have not caught up yet. */
 export async function behind(installation: FaultInstallation): Promise<object[]> {
   return installation.sql<object>(
     `SELECT l.name, l.tx, l.signal_id, l.holder, l.host, l.lease_until - now() AS lease,
@@ -93,7 +93,7 @@ export async function judgeSignals(
   }
   const listeners = await installation.sql<{ name: string }>("SELECT name FROM signal_listener");
   const missing = Object.keys(LISTENERS).filter((name) => !listeners.some((each) => each.name === name));
-  problems.push(...some("nobody ever listened as", missing));
+  problems.push(...some("no process ever listened as", missing));
   const [counts] = await installation.sql<Omit<SignalVerdict, "problems">>(COUNTS);
   return { ...counts!, problems };
 }
@@ -112,7 +112,7 @@ const COUNTS = `
        SELECT 1 FROM effect e WHERE e.listener = d.listener AND e.namespace = d.namespace AND e.key = d.key
          AND e.signal_id > d.signal_id)) AS "wentOn"`;
 
-/** What is stored against what was sent: each once, and as it was sent. */
+/** Compares the stored with the sent signals: each once, and unchanged. */
 async function storedProblems(installation: FaultInstallation, ledger: SendLedger): Promise<string[]> {
   const rows = await installation.sql<{ told: string; namespace: string; key: string; sender: string }>(
     "SELECT told, namespace, key, sender FROM audit_stored WHERE never IS NOT TRUE",
@@ -133,9 +133,9 @@ async function storedProblems(installation: FaultInstallation, ledger: SendLedge
     [...times].filter(([, count]) => count === 1).map(([name]) => name),
   ];
   return [
-    ...some("sent, and not stored", lost),
+    ...some("sent but not stored", lost),
     ...some("stored twice", twice),
-    ...some("never sent so", unsent),
+    ...some("stored but never sent like this", unsent),
   ];
 }
 

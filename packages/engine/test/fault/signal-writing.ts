@@ -1,4 +1,4 @@
-/** One writer of the storm at work, in whatever process: batch after batch, each until it is known to be stored. */
+/** One writer of the storm, in any process: sends batch after batch, each until it is known to be stored. */
 import { existsSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PostgresSignals } from "../../src/signal/postgres-signals.ts";
@@ -14,7 +14,7 @@ import {
 import type { SendLedger } from "./send-ledger.ts";
 import type { Plan, PlannedSignal, Writer } from "./signal-plan.ts";
 
-/** Stores a batch; answers how many of its signals had been stored before. */
+/** Stores a batch; returns how many of its signals had been stored before. */
 type Store = (batch: readonly PlannedSignal[], number: number) => Promise<number>;
 
 export async function write(
@@ -23,7 +23,7 @@ export async function write(
     readonly plan: Plan;
     readonly ledger: SendLedger;
     readonly store: Store;
-    /** There when it shall finish what it has begun, and end. */
+    /** When this file exists, the writer finishes its batch and ends. */
     readonly endFile: string;
   },
 ): Promise<void> {
@@ -31,7 +31,7 @@ export async function write(
   for (;;) {
     const { next, openSince, signals } = ledger.sent(writer);
     if (openSince === null && existsSync(endFile)) return ledger.ends(writer);
-    // As old as when it was first sent: so it is when another began it.
+    // A batch begun by another writer keeps the time of its first send.
     if (openSince === null) ledger.begins(writer, next);
     const batch = plan.batch(writer, next, signals);
     ledger.stored(writer, next, await patiently(() => store(batch, next)));
@@ -39,7 +39,7 @@ export async function write(
   }
 }
 
-/** Again while it is not known whether it is stored. */
+/** Retries while it is unknown whether the batch is stored. */
 async function patiently<T>(work: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
@@ -56,14 +56,14 @@ function isPassing(error: unknown): boolean {
   return isBusy || isTransient(error) || error instanceof CommitUnknownError || isAway(error);
 }
 
-/** Serialisation failure, deadlock, lock timeout; and a session that was stopped in a transaction for too long. */
+/** Serialisation failure, deadlock, lock timeout, and a session that was idle in a transaction for too long. */
 const BUSY: ReadonlySet<string> = new Set(["40001", "40P01", "55P03", "25P03"]);
 
 export function throughService(service: SignalService): Store {
   return async (batch) => (await service.send(batch)).filter(({ isDuplicate }) => isDuplicate).length;
 }
 
-/** Its transaction has its id long before it sends, and ends long after. */
+/** Its transaction gets its id long before it sends, and ends long after. */
 export function lateInTransaction(database: Database, service: PostgresSignals): Store {
   return async (batch, number) => {
     const [beforeMs, afterMs] = [number % 7 === 0 ? 0 : (number * 29) % 60, (number * 37) % 50];
@@ -81,7 +81,7 @@ export function lateInTransaction(database: Database, service: PostgresSignals):
 
 class ChangedItsMind extends Error {}
 
-/** With a piece of work, as a task's success: both or neither. Now and then it sends, and then there is no success. */
+/** Together with a piece of work, like a task's success: both or neither. At times it sends and rolls back. */
 export function boundToWork(database: Database, service: PostgresSignals): Store {
   return async (batch, number) => {
     const id = batch[0]!.value.id;

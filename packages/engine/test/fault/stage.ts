@@ -1,4 +1,4 @@
-/** A small installation for one race at a time: a DAG of a gated task and one after it, schedulers with short leases. */
+/** A small installation for one race at a time: a DAG with a gated task and one after it, schedulers with short leases. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,7 +26,7 @@ const LEASE = [1_500, 400, 400] as const;
 export class Stage {
   readonly installation: FaultInstallation;
   readonly proxy: PgProxy;
-  /** All the same; one does for most races. */
+  /** All equal; one is enough for most races. */
   readonly dags = ["race", "race_2", "race_3", "race_4", "race_5", "race_6"];
   readonly #gate: string;
 
@@ -70,7 +70,7 @@ export class Stage {
     return this.installation.start(place);
   }
 
-  /** Answers the run's number. */
+  /** Returns the id of the run. */
   async trigger(): Promise<number> {
     await this.installation.trigger("race", "run");
     const [run] = await this.installation.sql<{ id: number }>("SELECT id FROM dag_run");
@@ -91,7 +91,7 @@ export class Stage {
     return this.installation.sql("SELECT task_id, state FROM task_instance ORDER BY task_id DESC");
   }
 
-  /** Attempts of the gated task that were followed by another, oldest first. */
+  /** Attempts of the gated task that were followed by another one, oldest first. */
   history(): Promise<{ attempt: string; try_number: number; executor_job: number }[]> {
     return this.installation.sql(
       "SELECT attempt, try_number, executor_job FROM task_attempt WHERE task_id = 'gated' ORDER BY ended_at",
@@ -134,7 +134,7 @@ export class Stage {
       .some((line) => line.attempt === attempt && line.event === "abort");
   }
 
-  /** Meanwhile nobody can fetch a bundle, and whoever needs one waits. */
+  /** While `work` runs, bundles cannot be fetched, and processes that need one wait. */
   async withoutBundles<T>(work: () => Promise<T>): Promise<T> {
     return this.installation.db.transaction(async (tx) => {
       await tx.rows(adhoc("LOCK TABLE bundle IN ACCESS EXCLUSIVE MODE"));
@@ -142,7 +142,7 @@ export class Stage {
     });
   }
 
-  /** Stops the server's side of the connection that batches come by: what is sent on it arrives when it goes on. */
+  /** Stops the server process of the connection that carries batches: they arrive when it resumes. */
   async holdBatches(): Promise<{ resume(): void }> {
     const sql = `SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND application_name <> 'fault test'
                  AND query ~ '(UPDATE task_instance t SET|INSERT INTO signal)'`;
@@ -152,12 +152,12 @@ export class Stage {
       for (const { pid } of backends) process.kill(pid, name);
     };
     signal("SIGSTOP");
-    // A test that fails half-way must not leave the shared server with a backend that never ends.
+    // A failed test must not leave the shared server with a stopped backend.
     onTestFailed(() => signal("SIGCONT"));
     return { resume: () => signal("SIGCONT") };
   }
 
-  /** So many more heartbeats of a scheduler. */
+  /** Waits for this many further heartbeats of a scheduler. */
   async heartbeats(scheduler: SchedulerProcess, count: number): Promise<void> {
     const seen = new Set<number>();
     const sql = "SELECT heartbeat_at FROM job WHERE pid = $1 ORDER BY id DESC LIMIT 1";
@@ -168,7 +168,7 @@ export class Stage {
     });
   }
 
-  /** Slots that are taken although nothing runs any more. */
+  /** Slots that are occupied although no task runs. */
   async leaks(): Promise<object[]> {
     return this.installation.sql("SELECT name, occupied FROM pool WHERE occupied <> 0");
   }
@@ -182,7 +182,7 @@ export class Stage {
     }
   }
 
-  /** Stops the scheduler at each of its commits, before it can learn of it, until `isReached` says to leave it so. */
+  /** Stops the scheduler at each commit, before it knows of it, until `isReached`; then leaves it stopped. */
   async pauseAtCommit(scheduler: SchedulerProcess, isReached: () => Promise<boolean>): Promise<void> {
     let isPaused = false;
     this.proxy.set({
@@ -199,6 +199,6 @@ export class Stage {
       isPaused = false;
       scheduler.resume();
     }
-    throw new Error("the scheduler never came to that point");
+    throw new Error("the scheduler never reached that point");
   }
 }

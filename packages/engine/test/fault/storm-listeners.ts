@@ -1,4 +1,4 @@
-/** Who listens in the signal storm, to what, and what they do about it. */
+/** The listeners of the signal storm, their filters and their effects. */
 import { appendFileSync, existsSync, readdirSync, renameSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,7 +9,7 @@ import type { Telling } from "./signal-plan.ts";
 
 export interface StormListener {
   readonly filter: SignalFilter;
-  /** The same for a signal `s` in SQL, written down once more: what the storm is judged by. */
+  /** The filter for a signal `s` again, in SQL: used by the verdict. */
   readonly wants: string;
   readonly from: SignalStart;
 }
@@ -27,7 +27,7 @@ export const LISTENERS = {
     from: "start",
   },
   latecomers: { filter: { namespace: "*", sender: "late" }, wants: "s.sender = 'late'", from: "start" },
-  // Begins in the middle of the storm.
+  // Starts in the middle of the storm.
   newcomer: {
     filter: { namespace: "*", key: ["*7", "hot.2"] },
     wants: "right(s.key, 1) = '7' OR s.key = 'hot.2'",
@@ -54,7 +54,7 @@ export const LISTEN_OPTIONS: ListenOptions = {
   leaseMs: LEASE_MS,
 };
 
-/** So often fails, alone, what is shaky; fewer times than make a dead letter. */
+/** Failures of a shaky signal that is delivered alone; fewer than cause a dead letter. */
 const SHAKES = 2;
 
 const EFFECT = adhoc(`
@@ -68,7 +68,7 @@ export class StormWatcher implements SignalWatcher {
   readonly #folder: string;
   readonly #other: Connection | null;
 
-  /** @param other Where the effect goes if there is no transaction: then it is made so that it counts once. */
+  /** @param other Stores the effect if there is no transaction; made idempotent. */
   constructor(name: ListenerName, folder: string, other: Connection | null = null) {
     this.#name = name;
     this.#folder = folder;
@@ -86,7 +86,7 @@ export class StormWatcher implements SignalWatcher {
     ]);
     if (tx === null) return;
     await holdStill(this.#folder, this.#name);
-    // Only now: what was done for it must be undone with its transaction.
+    // After the effect: the effect must be rolled back with its transaction.
     this.#fallIll(signals);
   }
 
@@ -98,7 +98,7 @@ export class StormWatcher implements SignalWatcher {
     }
   }
 
-  /** Counted by all who listen under this name, and only when it comes alone: then it is its own fault. */
+  /** Counted by all listeners of this name, and only if the signal is delivered alone: then it caused the failure. */
   #shakes(id: string, isAlone: boolean): boolean {
     const file = join(this.#folder, `${this.#name} ${id.replaceAll("/", " ")}`);
     const shakes = existsSync(file) ? statSync(file).size : 0;
@@ -112,7 +112,7 @@ export function cureFile(folder: string): string {
   return join(folder, "cured");
 }
 
-/** Whoever comes to an effect while this is there stops in the middle of it, and says so by the name of the file. */
+/** While this file exists, a process that reaches an effect stops in the middle of it, and renames the file to report it. */
 export function holdFile(folder: string): string {
   return join(folder, "hold");
 }
@@ -140,7 +140,7 @@ async function holdStill(folder: string, name: ListenerName): Promise<void> {
   try {
     renameSync(holdFile(folder), held);
   } catch {
-    // Another came first.
+    // Another process was first.
     return;
   }
   while (existsSync(held)) await sleep(10);

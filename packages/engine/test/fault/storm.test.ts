@@ -1,8 +1,8 @@
 /**
- * Three schedulers, random DAGs with and without maps, setups and teardowns, and everything that can go wrong with
- * processes, the database and the way to it, all at once and seeded. Then the faults stop, and everything must come to the
- * one end that the reference interpreter foretold. TRADEWIND_FAULT_SEED repeats a run's programs and faults,
- * TRADEWIND_FAULT_SCALE makes it longer.
+ * Three schedulers, random DAGs with and without maps, setups and teardowns, and every kind of fault of processes, the
+ * database and the connections to it, all at once and seeded. Then the faults stop, and every run must reach the result of
+ * the reference interpreter. TRADEWIND_FAULT_SEED repeats a run's programs and faults, TRADEWIND_FAULT_SCALE makes it
+ * longer.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
@@ -24,7 +24,7 @@ const SEED = Number(process.env.TRADEWIND_FAULT_SEED ?? Math.floor(Math.random()
 const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
 const CONVERGENCE_MS = 60_000;
 
-test("three schedulers, killed, stopped and cut off over and over, do exactly what was scripted", {
+test("three schedulers do exactly what was scripted despite kills, stops and network faults", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
   console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
@@ -88,7 +88,7 @@ test("three schedulers, killed, stopped and cut off over and over, do exactly wh
   expect(logs.filter(isAlarming)).toEqual([]);
   expect(await postgres.complaints()).toEqual([]);
 
-  // Faults that hit nothing prove nothing.
+  // Guards against vacuous success: the faults must have hit.
   expect(deck.counts.killed).toBeGreaterThanOrEqual(1);
   expect(deck.counts.crashed).toBeGreaterThanOrEqual(1);
   expect(deck.counts.childrenKilled).toBeGreaterThanOrEqual(1);
@@ -120,7 +120,7 @@ function ticking(): ScriptedDag {
   return { id: "ticking", tasks: [task], every: { duration: "1s", start: new Date().toISOString() } };
 }
 
-/** The last one has a fragile way to the database. */
+/** The last one has a faulty connection to the database. */
 function threePlaces(installation: FaultInstallation, proxy: PgProxy): SchedulerPlace[] {
   return [
     installation.place("first"),
@@ -129,7 +129,7 @@ function threePlaces(installation: FaultInstallation, proxy: PgProxy): Scheduler
   ];
 }
 
-/** New runs all the time, a few at once: there is always something under way for a fault to hit. */
+/** Creates new runs continuously, a few at once: a fault always finds an active task. */
 class Load {
   readonly #installation: FaultInstallation;
   readonly #loop: Promise<void>;
@@ -184,14 +184,14 @@ async function unended(installation: FaultInstallation, healed: Date): Promise<o
   );
 }
 
-/** Only the ticking DAG, which never rests, may hold a slot. */
+/** Only the ticking DAG, which never stops, may hold a slot. */
 async function occupied(installation: FaultInstallation): Promise<object[]> {
   return installation.sql<object>(
     "SELECT name, occupied FROM pool WHERE occupied > 0 AND name <> 'default_pool'",
   );
 }
 
-/** A database that is away is a warning; whatever is called an error, or comes from Node itself, is a defect. */
+/** An unreachable database is a warning. Any error, and any output of Node itself, is a defect. */
 function isAlarming({ level }: LogLine): boolean {
   return level === "error" || level === "crash";
 }

@@ -1,4 +1,4 @@
-/** What a run that does not end looks like from all sides: for the message of a failed test. */
+/** The full state of a run that does not end, for the message of a failed test. */
 
 import { logOf, type Place, readLog } from "./component-process.ts";
 import type { FaultInstallation } from "./installation.ts";

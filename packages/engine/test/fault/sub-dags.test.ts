@@ -1,4 +1,4 @@
-/** Schedulers are killed while tasks make runs of sub-DAGs and wait for them: each try has exactly one. */
+/** Schedulers are killed while tasks create runs of sub-DAGs and wait for them: each try has exactly one. */
 import { expect, test } from "vitest";
 import { testDatabase } from "../support/test-database.ts";
 import { FaultInstallation } from "./installation.ts";
@@ -6,7 +6,7 @@ import { FaultInstallation } from "./installation.ts";
 const ITEMS = 8;
 const LEASE = [1_500, 300, 200] as const;
 
-test("each item has one run, whoever dies between making it and waiting for it; a cancelled run leaves none behind", async () => {
+test("each item has one sub-DAG run despite kills between creation and wait, and a cancelled run leaves none behind", async () => {
   const { url } = await testDatabase();
   const installation = await FaultInstallation.open(url);
   await installation.publishFiles({
@@ -50,7 +50,7 @@ test("each item has one run, whoever dies between making it and waiting for it; 
   );
   expect(sum).toEqual({ value: 21 * ITEMS });
 
-  // Killed after the parent has ended and before anybody has looked: the next one finds what it left.
+  // Killed after the parent has ended and before any process has handled it: the next one finds the remaining runs.
   await installation.trigger("held", "h");
   await installation.until("its runs", async () => (await made("never")) === 3);
   await scheduler.kill();

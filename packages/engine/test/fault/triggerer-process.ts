@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs";
 import { ComponentProcess, type Place } from "./component-process.ts";
 
 export interface TriggererPlace extends Place {
-  /** false: it neither hears wake-ups nor sends any, as behind a pooler that knows no LISTEN. */
+  /** false: it neither receives nor sends wake-ups, as behind a pooler without LISTEN. */
   readonly notifies: boolean;
 }
 
-/** One triggerer process, from its start to its end. */
+/** One triggerer process, from start to exit. */
 export class TriggererProcess extends ComponentProcess {
   readonly #place: TriggererPlace;
 
@@ -15,14 +15,14 @@ export class TriggererProcess extends ComponentProcess {
     this.#place = place;
   }
 
-  /** Its trigger runner; null while there is none. */
+  /** The pid of its trigger runner; null: none. */
   runnerPid(): number | null {
     const file = runnerFile(this.#place.home, this.pid);
     return existsSync(file) ? Number(readFileSync(file, "utf8")) || null : null;
   }
 }
 
-/** Where a triggerer writes the id of its runner's process. */
+/** The file in which a triggerer stores the pid of its runner. */
 export function runnerFile(home: string, pid: number): string {
   return `${home}.${pid}.runner`;
 }

@@ -1,6 +1,6 @@
 /**
- * A triggerer as a process of its own, for tests that kill, stop and cut it off. As `tradewind triggerer`, except that
- * its lease can be shorter, that it can be deaf and dumb to wake-ups, and that it tells which process its runner is.
+ * A triggerer as a separate process, for tests that kill, stop and cut it off. Like `tradewind triggerer`, except that its
+ * lease can be shorter, that it can run without wake-ups, and that it reports the pid of its runner.
  */
 import { writeFileSync } from "node:fs";
 import { BundleCache } from "../../src/code/bundle-cache.ts";
@@ -18,7 +18,7 @@ import { TriggererJob } from "../../src/trigger/triggerer/triggerer-job.ts";
 import { VERSION } from "../../src/version.ts";
 import { runnerFile } from "./triggerer-process.ts";
 
-/** The exit code of a triggerer that could not come up for want of a database. */
+/** The exit code of a triggerer that could not start without the database. */
 const DATABASE_AWAY = 75;
 const TELL_MS = 20;
 const config = resolveConfig({});
@@ -65,6 +65,6 @@ process.on("SIGTERM", async () => {
   await database.close();
   process.exit(0);
 });
-// However the test ends: without the one who started it, a triggerer goes too.
+// Exits with its parent process, even if the test crashes.
 process.stdin.on("end", () => process.exit(1)).resume();
 process.stdout.write("ready\n");

@@ -1,6 +1,6 @@
 /**
- * The judgement when all is over: what the database says happened, what the ledger says happened, and what the
- * reference interpreter says had to happen. Each check answers what is wrong, in words; nothing means that all is well.
+ * The final verdict: compares the database, the ledger and the result of the reference interpreter. Each check yields its
+ * findings in words; none means success.
  */
 import { judgeByRule, type ReferenceState } from "../reference/reference-rules.ts";
 import type { FaultInstallation } from "./installation.ts";
@@ -35,20 +35,20 @@ export interface Verdict {
   readonly problems: string[];
   readonly runs: number;
   readonly attempts: number;
-  /** Attempts that the engine gave up. */
+  /** Attempts that were lost. */
   readonly lost: number;
-  /** Of those: how many were at work when they were killed. */
+  /** How many of them were working when they were killed. */
   readonly killedAtWork: number;
-  /** Of those: how many had done their work, so that a report of theirs came, or would have come, too late. */
+  /** How many of them had done their work, so that their reports came, or would have come, too late. */
   readonly superseded: number;
 }
 
-/** Which task's words ended a try, and which attempts were given up, is written in the reason. */
+/** The reasons that a task itself gives for a failed try. Other reasons mark lost attempts. */
 export const OWN_FAILURE = /^(Error: scripted|TaskFailed: scripted|TASK_PROCESS_DIED)/;
 
 export async function judge(installation: FaultInstallation, programs: readonly Program[]): Promise<Verdict> {
   const byDag = new Map(programs.map((program) => [program.script.id, program]));
-  // Before the database is read: what ticks on meanwhile is in the ledger later than in there.
+  // Read before the database: later ticks are in the ledger only after that.
   const before = installation.ledger.attempts();
   const runs = await installation.sql<RunRow>(
     "SELECT id, dag_id, run_id, state FROM dag_run WHERE dag_id = ANY($1)",
@@ -81,7 +81,7 @@ export async function judge(installation: FaultInstallation, programs: readonly 
   const known = new Set([...history.map((row) => row.attempt), ...instances.map((row) => row.attempt)]);
   for (const [attempt, { start }] of before)
     if (!known.has(attempt))
-      problems.push(`an attempt that the database never heard of: ${JSON.stringify(start)}`);
+      problems.push(`an attempt that is unknown to the database: ${JSON.stringify(start)}`);
   const lost = history.filter((row) => !OWN_FAILURE.test(row.reason ?? ""));
   return {
     problems,
@@ -101,7 +101,7 @@ interface RunFacts {
   readonly witnessed: ReadonlyMap<string, Witnessed>;
 }
 
-/** States and outputs are exactly those foretold. */
+/** States and outputs are exactly the expected ones. */
 function* ends({ run, program, instances }: RunFacts): Iterable<string> {
   if (run.state !== program.run) yield `ended as ${run.state}, not as ${program.run}`;
   if (instances.length !== program.states.size)
@@ -114,7 +114,7 @@ function* ends({ run, program, instances }: RunFacts): Iterable<string> {
   }
 }
 
-/** Each try that counts was really lived through by exactly one attempt, which said what the script says. */
+/** Each counted try was run by exactly one attempt, with the scripted outcome. */
 function* tries({ program, instances, history, witnessed }: RunFacts): Iterable<string> {
   for (const row of instances) {
     const ran =
@@ -129,9 +129,9 @@ function* tries({ program, instances, history, witnessed }: RunFacts): Iterable<
       if (counted.length !== 1) yield `${what} was ended by ${counted.length} attempts`;
       const seen = witnessed.get(counted[0] ?? "");
       if (!seen) yield `${what} counts, but was never started`;
-      else if (seen.start.try !== number) yield `${what} was lived through as try ${seen.start.try}`;
-      // The process of a sturdy task may have been killed: then that is how the try ended.
-      else if (!seen.end && !(program.isSturdy && !isLast)) yield `${what} counts, but never came to its end`;
+      else if (seen.start.try !== number) yield `${what} ran as try ${seen.start.try}`;
+      // The process of a sturdy task may have been killed, which ended the try.
+      else if (!seen.end && !(program.isSturdy && !isLast)) yield `${what} counts, but never ended`;
       else if (!program.isSturdy) yield* asScripted(program, { row, number, isLast });
     }
   }
@@ -147,14 +147,14 @@ function* asScripted(
     yield `try ${number} of ${row.task_id} ended with ${outcome}, but the task is ${row.state}`;
 }
 
-/** No attempt, not even a lost one, started before the rule of its task held. */
+/** No attempt, not even a lost one, started before the rule of its task was satisfied. */
 function* order({ run, program, instances, witnessed }: RunFacts): Iterable<string> {
   const rows = new Map(instances.map((row) => [row.task_id, row]));
   const tasks = new Map(program.dag.manifest.tasks.map((task) => [task.taskId, task]));
   const endedBefore = (task: string, at: number): ReferenceState => {
     const row = rows.get(task) as InstanceRow;
     const end = row.attempt === null ? null : witnessed.get(row.attempt)?.end;
-    // Tasks that never ran leave no trace in the ledger: they may have ended at any time.
+    // Tasks that never ran are not in the ledger: they may have ended at any time.
     return end && end.at > at ? "none" : (row.state as ReferenceState);
   };
   for (const { start } of witnessed.values()) {
@@ -181,6 +181,6 @@ export async function gaps(
   const dates = rows.map((row) => row.logical_date.getTime());
   return dates.flatMap((date, n) => {
     const step = date - (dates[n - 1] ?? date - stepMs);
-    return step === stepMs ? [] : [`${new Date(date).toISOString()} comes ${step} ms after the one before`];
+    return step === stepMs ? [] : [`${new Date(date).toISOString()} comes ${step} ms after the previous one`];
   });
 }

@@ -1,7 +1,7 @@
 /**
- * A witness inside the database: triggers of PostgreSQL that put on record what nobody can see afterwards. A trigger's
- * row is gone when it has fired, so who owned it and when it could fire at the earliest is kept; and so is every change
- * of a wait that no order of events allows.
+ * An audit inside the database: PostgreSQL triggers record what cannot be seen afterwards. A trigger's row is deleted when
+ * it has fired, so its owner and its earliest possible time are kept, as is every change of a wait that no order of events
+ * allows.
  */
 import type { FaultInstallation } from "./installation.ts";
 
@@ -41,7 +41,7 @@ export async function startAudit(installation: FaultInstallation): Promise<void>
   for (const sql of MAKE) await installation.sql(sql);
 }
 
-/** What was seen and must not be; nothing means that all is well. */
+/** The recorded violations; empty: none. */
 export async function auditProblems(installation: FaultInstallation): Promise<object[]> {
   return installation.sql<object>(
     `SELECT attempt, what FROM audit_forbidden
@@ -52,10 +52,10 @@ export async function auditProblems(installation: FaultInstallation): Promise<ob
   );
 }
 
-/** A trigger that is gone. */
+/** A deleted trigger. */
 export interface GoneTrigger {
   readonly trigger_id: number;
-  /** The processes that ran it when it went. */
+  /** The processes that ran it when it was deleted. */
   readonly pids: readonly number[];
   readonly wake_at: number;
   readonly is_timed: boolean;

@@ -1,6 +1,6 @@
 /**
- * What waiting tasks and triggers say they did, written by themselves outside the system under test. Times are the
- * machine's: its database has the same clock.
+ * The reports of waiting tasks and triggers about themselves, written outside of the system under test. Times are those of
+ * the machine's clock, which its database shares.
  */
 import { appendFileSync, existsSync, readFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -12,11 +12,11 @@ export interface WaitLine {
   readonly task: string;
   readonly try: number;
   readonly attempt: string;
-  /** "once": did what is to be done once before the wait; "pass": went on behind the wait; "end": came to its end. */
+  /** "once": ran the `once` step before the wait; "pass": resumed after the wait; "end": ended. */
   readonly what: "start" | "once" | "pass" | "end";
-  /** Which wait of the try, from 0. */
+  /** The index of the wait in the try, from 0. */
   readonly step: number | null;
-  /** At "pass": what the wait came to, `TIMED_OUT` if to nothing. */
+  /** For "pass": the result of the wait; `TIMED_OUT` if there was none. */
   readonly event: Json;
   readonly wall: number;
 }
@@ -28,14 +28,14 @@ export interface TriggerLine {
   readonly kind: string;
   /** The gate or the letter. */
   readonly name: string;
-  /** "acknowledged": it was asked for its next event. */
+  /** "acknowledged": its next event was requested. */
   readonly did: "yielded" | "acknowledged";
   /** The process of the triggerer in whose runner it ran. */
   readonly by: number;
   readonly wall: number;
 }
 
-/** One attempt, as far as it came. */
+/** The lines of one attempt. */
 export interface WitnessedAttempt {
   readonly start: WaitLine;
   readonly done: readonly number[];
@@ -57,7 +57,7 @@ function ledgerPath(): string {
   return process.env.TRADEWIND_TASK_LEDGER as string;
 }
 
-/** @throws when an attempt was started twice, or did anything without a start: no fault excuses that. */
+/** @throws if an attempt was started twice or acted without a start: no fault excuses that. */
 export function witnessedAttempts(path: string): Map<string, WitnessedAttempt> {
   const byAttempt = Map.groupBy(linesOf<WaitLine>(path), (line) => line.attempt);
   return new Map(

@@ -1,4 +1,4 @@
-/** When a wait could be over at the earliest, and how long it took to be told. */
+/** The earliest possible end of a wait, and the time until it was reported. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { GoneTrigger } from "./wait-audit.ts";
 import type { WaitRow } from "./wait-verdict.ts";
@@ -11,9 +11,9 @@ interface Told {
   readonly trigger: GoneTrigger | undefined;
 }
 
-/** What a double makes of a timestamp's microseconds. */
+/** The rounding error of a timestamp's microseconds in a double. */
 const ROUNDING_MS = 0.01;
-/** A timeout is decided by whoever owns the run, who knows the database's clock as well as a round trip is short. */
+/** The owner of the run decides timeouts. Its estimate of the database clock is as exact as a round trip is short. */
 const OWNERS_CLOCK_MS = 500;
 
 export class WaitClock {
@@ -34,13 +34,13 @@ export class WaitClock {
     }
     const earliest = this.#earliest(told);
     if (row.fired_at < earliest - ROUNDING_MS) yield `fired ${earliest - row.fired_at} ms early`;
-    if (trigger === undefined) yield "has fired, and its trigger is still there";
+    if (trigger === undefined) yield "has fired, but its trigger still exists";
     else if (trigger.is_timed && row.fired_at < trigger.wake_at - ROUNDING_MS)
       yield `fired ${trigger.wake_at - row.fired_at} ms before its trigger was due`;
     if (wait.kind === "gate") this.#delays.push(row.fired_at - Math.max(earliest, row.deferred_at));
   }
 
-  /** The median and the longest time from when a gate was open and waited for until that was stored. */
+  /** The median and the longest time from an open, awaited gate until the event was stored. */
   toldAfterMs(): [number, number] {
     const sorted = this.#delays.toSorted((a, b) => a - b).map(Math.round);
     return [sorted[sorted.length >> 1] ?? 0, sorted.at(-1) ?? 0];
@@ -74,7 +74,7 @@ export class WaitClock {
   }
 }
 
-/** A joint wait tells the moment that was a part of it. */
+/** A joint wait reports the moment that was a part of it. */
 function soonOf({ outcome }: WaitRow): number {
   const payload = outcome?.kind === "event" ? (outcome.payload as { soon?: string } | null) : null;
   return Date.parse(payload?.soon ?? "");

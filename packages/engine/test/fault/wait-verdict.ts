@@ -1,7 +1,6 @@
 /**
- * The judgement when all is over: what the database says of every wait and of every attempt, what the tasks and triggers
- * wrote themselves, and what the script says had to happen. Each check answers what is wrong, in words; nothing means
- * that all is well.
+ * The final verdict: compares the database rows of every wait and attempt, the reports of the tasks and triggers, and the
+ * script. Each check yields its findings in words; none means success.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { FaultInstallation } from "./installation.ts";
@@ -57,12 +56,12 @@ export interface WaitVerdict {
   readonly runs: number;
   readonly waits: number;
   readonly attempts: number;
-  /** Attempts that the engine gave up; of those, how many had gone on behind a wait. */
+  /** Attempts that were lost, and how many of them had resumed after a wait. */
   readonly lost: number;
   readonly lostBehindWaits: number;
   readonly races: { readonly event: number; readonly timeout: number };
   readonly quarantined: number;
-  /** From when a gate was open and waited for until that was stored: the median, and the longest. */
+  /** The time from an open, awaited gate until the event was stored: the median and the longest. */
   readonly toldAfterMs: readonly [number, number];
 }
 
@@ -120,7 +119,7 @@ export async function judgeWaits(
     ...instances.map((row) => row.attempt),
   ]);
   for (const [attempt, { start }] of witnessed)
-    if (!known.has(attempt)) problems.push(`nobody knows how it ended: ${JSON.stringify(start)}`);
+    if (!known.has(attempt)) problems.push(`an attempt with unknown end: ${JSON.stringify(start)}`);
   const lostAtWork = [...witnessed].filter(([attempt]) => given.has(attempt)).map(([, each]) => each);
   return {
     problems,
@@ -152,10 +151,10 @@ interface TaskFacts {
   readonly clock: WaitClock;
 }
 
-/** What a try comes to. "retry": it failed, and another one follows if there is one left. */
+/** The result of a try. "retry": it failed, and another one follows if any is left. */
 type End = "success" | "skipped" | "failed" | "retry";
 
-/** Follows one task through its script, along its waits. */
+/** Follows one task through its script and its waits. */
 class TaskJudge {
   readonly races: ("event" | "timeout")[] = [];
   isBlocked = false;
@@ -177,10 +176,10 @@ class TaskJudge {
       if (isLast !== (number === last)) yield `try ${number} of ${last} came to ${end}`;
       if (isLast && state !== wanted) yield `is ${state}, not ${wanted} (${instance.reason})`;
     }
-    if (rows.some((row) => row.try_number > last)) yield "has waits of tries that never were";
+    if (rows.some((row) => row.try_number > last)) yield "has waits of tries that never ran";
   }
 
-  /** null: what it came to cannot be told. */
+  /** null: the result cannot be determined. */
   *#try(number: number, instance: InstanceRow): Generator<string, End | null> {
     const { task, rows } = this.#facts;
     const own = rows.filter((row) => row.try_number === number);
@@ -207,29 +206,29 @@ class TaskJudge {
     const { task, run, gone, clock } = this.#facts;
     const kind = row.outcome?.kind ?? "nothing";
     if (!OUTCOMES[wait.kind].includes(kind)) yield `came to ${kind}`;
-    if (row.ended_at === null || row.waits_on !== null) yield "is not over";
+    if (row.ended_at === null || row.waits_on !== null) yield "has not ended";
     if ((row.fired_at === null) !== (kind === "timeout")) yield "fired and timed out, or neither";
     const goesOn = kind === "event" && task.kind !== "node";
     const endKind = kind === "timeout" ? "timeout" : goesOn ? "resumed" : "finished";
     if (row.end_kind !== endKind) yield `is ${row.end_kind}, not ${endKind}`;
     const isAtItsPlace =
       task.kind === "function" ? row.name === `wait ${step}` : (row.kwargs.passed ?? 1) === step + 1;
-    if (!isAtItsPlace) yield "is not at its place";
+    if (!isAtItsPlace) yield "is at the wrong step";
     const trigger = gone.get(row.trigger_id);
     yield* clock.early({ row, wait, conf: run.conf, trigger });
     const teller = tellerOf(row.outcome);
     if (teller !== null && !trigger?.pids.includes(teller))
-      yield `was told by process ${teller}, but its trigger belonged to ${trigger?.pids.join()}`;
+      yield `was reported by process ${teller}, but its trigger belonged to ${trigger?.pids.join()}`;
     if (wait.kind === "race" && (kind === "event" || kind === "timeout")) this.races.push(kind);
     if (row.outcome?.kind === "failed") {
       const { code } = row.outcome.error;
-      // One whose process was killed while it blocked it twice is found guilty of that.
+      // A trigger whose process was killed twice while it blocked it is blamed for that.
       if (code !== "TRIGGER_BLOCKED" && code !== "TRIGGER_CRASHED") yield `failed with ${code}`;
       this.isBlocked ||= code === "TRIGGER_BLOCKED";
     }
   }
 
-  /** What the task does next: null, it goes on. */
+  /** The next action of the task; null: it continues. */
   #sequel({ outcome }: WaitRow, wait: WaitScript): End | null {
     const { kind } = this.#facts.task;
     if (outcome?.kind === "failed") return "retry";
@@ -244,7 +243,7 @@ class TaskJudge {
     return kind === "node" ? "success" : null;
   }
 
-  /** Of the attempts that went on behind a wait exactly one counts, and all of them saw the same. */
+  /** Of the attempts that resumed after a wait exactly one counts, and all of them saw the same event. */
   *#attempts(
     number: number,
     rows: readonly WaitRow[],
@@ -252,22 +251,22 @@ class TaskJudge {
   ): Iterable<string> {
     const { task, witnessed, given } = this.#facts;
     const effective = rows.map((row): string | null => row.attempt);
-    // The try ended in a worker, not by a trigger: by the attempt that the task is left with.
+    // The try ended in a worker, not by a trigger: by the current attempt of the task.
     if (end.isEnded) effective.push(end.instance.attempt);
     const withoutWorker = task.kind === "node" || task.kind === "start" ? 1 : 0;
     const lived = witnessed.filter(({ start }) => start.try === number);
     for (const [depth, attempt] of effective.entries()) {
       if (depth < withoutWorker) continue;
       const seen = lived.find(({ start }) => start.attempt === attempt);
-      if (seen === undefined) yield `try ${number}: attempt ${attempt} counts, but nobody saw it`;
+      if (seen === undefined) yield `try ${number}: attempt ${attempt} counts, but is not in the ledger`;
       else if (depthOf(seen) !== depth)
-        yield `attempt ${attempt} went on behind ${depthOf(seen)}, not ${depth}`;
+        yield `attempt ${attempt} resumed after ${depthOf(seen)} waits, not ${depth}`;
       else if (depth === rows.length && !seen.isEnded) yield `attempt ${attempt} counts, but never ended`;
     }
     for (const { start, passed, done } of lived) {
       const counts = effective.includes(start.attempt);
       if (!counts && !given.has(start.attempt))
-        yield `attempt ${start.attempt} of try ${number} went on, and another one counts`;
+        yield `attempt ${start.attempt} of try ${number} resumed, but another one counts`;
       for (const line of passed) yield* this.#pass(line, rows[line.step ?? -1]);
       for (const step of counts ? done : [])
         if (
@@ -281,13 +280,13 @@ class TaskJudge {
   }
 
   *#pass(line: WaitLine, row: WaitRow | undefined): Iterable<string> {
-    if (row === undefined) return yield `went on behind a wait that never was: ${JSON.stringify(line)}`;
+    if (row === undefined) return yield `resumed after a wait that never existed: ${JSON.stringify(line)}`;
     const told = row.outcome?.kind === "event" ? row.outcome.payload : TIMED_OUT;
     if (JSON.stringify(line.event) !== JSON.stringify(told))
-      yield `was told ${JSON.stringify(line.event)}, but stored is ${JSON.stringify(told)}`;
+      yield `received ${JSON.stringify(line.event)}, but the stored event is ${JSON.stringify(told)}`;
     const over = row.fired_at ?? row.ended_at ?? Number.POSITIVE_INFINITY;
     // The machine's clock in whole milliseconds.
-    if (line.wall < Math.floor(over)) yield `went on ${over - line.wall} ms before it could know`;
+    if (line.wall < Math.floor(over)) yield `resumed ${over - line.wall} ms before the wait ended`;
   }
 }
 
@@ -304,12 +303,12 @@ const OUTCOMES: Readonly<Record<WaitScript["kind"], readonly string[]>> = {
   busy: ["failed"],
 };
 
-/** An operator is told of its last wait alone, a function of all of them. */
+/** An operator receives only its last wait, a function all of them. */
 function depthOf({ passed }: WitnessedAttempt): number {
   return (passed.at(-1)?.step ?? -1) + 1;
 }
 
-/** The process of the triggerer that told it, where the event says so. */
+/** The process of the triggerer that reported it, if the event contains it. */
 function tellerOf(outcome: WaitOutcome | null): number | null {
   const said =
     outcome?.kind === "event" ? outcome.payload : outcome?.kind === "ending" ? outcome.ending.output : null;

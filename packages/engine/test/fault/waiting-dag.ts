@@ -1,7 +1,7 @@
 /**
- * A DAG of tasks that wait, made from a script with the real SDK. Imported by the DAG files that the fault tests write,
- * so it runs in task processes. What a try waits for is a function of (task, try number) alone: however often an
- * attempt is lost, the waits behind it stay behind it, and the one before it stays before it.
+ * A DAG of waiting tasks, built from a script with the real SDK. Imported by the DAG files that the fault tests write, so it
+ * runs in task processes. The waits of a try are a function of (task, try number) alone: lost attempts do not change which
+ * waits have ended and which follow.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -31,18 +31,18 @@ import {
   TwinGate,
 } from "./waiting-triggers.ts";
 
-/** One wait. A gate whose name begins with "$" belongs to the group of runs that its run is of. */
+/** One wait. A gate whose name begins with "$" belongs to the group of its run. */
 export type WaitScript =
-  /** From when the wait begins. */
+  /** From the beginning of the wait. */
   | { readonly kind: "delta"; readonly ms: number }
-  /** That of the run, shared by all who wait for it. */
+  /** The gate of the run, shared by all tasks that wait for it. */
   | { readonly kind: "moment" }
   | { readonly kind: "gate" | "twin" | "cold"; readonly gate: string }
   /** A gate and a time, together. */
   | { readonly kind: "joint"; readonly gate: string; readonly ms: number }
   /** The trigger ends the task. */
   | { readonly kind: "ending"; readonly gate: string; readonly how: EndingName }
-  /** For a gate that never opens. An operator whose time is over is skipped, or fails; a function goes on. */
+  /** For a gate that never opens. After the timeout an operator is skipped or fails; a function resumes. */
   | { readonly kind: "starve"; readonly timeoutMs: number; readonly onTimeout: "skip" | "fail" | "fatal" }
   /** The time of the event is about the time of the timeout. */
   | { readonly kind: "race"; readonly ms: number; readonly timeoutMs: number }
@@ -51,12 +51,9 @@ export type WaitScript =
 
 export interface WaitingTask {
   readonly id: string;
-  /**
-   * "operator" and "function" wait as they go; "start" is an operator whose first wait needs no worker; "node" is a
-   * trigger in the graph.
-   */
+  /** "start": an operator whose first wait needs no worker; "node": a trigger in the graph; others wait while they run. */
   readonly kind: "operator" | "function" | "start" | "node";
-  /** The waits of try 1, 2, ...; the last one stands for all further tries. */
+  /** The waits of try 1, 2, ...; the last one applies to all further tries. */
   readonly tries: readonly (readonly WaitScript[])[];
   readonly options: Readonly<Record<string, unknown>>;
   /** How long each attempt works. */
@@ -65,10 +62,10 @@ export interface WaitingTask {
 
 export interface WaitingDag {
   readonly id: string;
-  /** Where the gates are. */
+  /** The folder of the gates. */
   readonly gates: string;
   readonly tasks: readonly WaitingTask[];
-  /** Makes a run for each letter in this folder. */
+  /** Creates a run for each letter in this folder. */
   readonly mail?: { readonly kind: "letters" | "notices"; readonly folder: string };
 }
 
@@ -81,7 +78,7 @@ export function waitingDag(script: WaitingDag): Dag {
     on(mail.kind === "letters" ? new Letters({ folder: mail.folder }) : new Notices({ folder: mail.folder }));
   return dag(script.id, { maxActiveRuns: 64, ...(schedule ? { schedule } : {}) }, (d) => {
     const tasks = script.tasks.map((task) => addTask(d, task, script.gates));
-    // Comes when all are over, however they ended: so the run's own end says nothing of theirs, and needs them all.
+    // Runs when all tasks have ended, in any state: so the end of the run does not depend on their states.
     d.task("end", { after: tasks, rule: "allDone" }, () => "over");
   });
 }
@@ -97,7 +94,7 @@ function addTask(d: DagBuilder, task: WaitingTask, gates: string) {
   return d.add(id, new Waits({ task, gates }), options);
 }
 
-/** How many waits are behind it. */
+/** The number of ended waits. */
 interface Progress {
   readonly passed: number;
 }
@@ -167,7 +164,7 @@ function limitOf(wait: WaitScript): { timeout?: number; onTimeout?: "skip" | "fa
   return wait.kind === "race" ? { timeout: wait.timeoutMs, onTimeout: "skip" } : {};
 }
 
-/** What a wait's trigger is made of, besides the script; without a worker only the first is known. */
+/** What a wait's trigger needs besides the script; without a worker only the first is known. */
 interface Facts {
   readonly gates: string;
   readonly group?: string;

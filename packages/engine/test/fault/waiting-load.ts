@@ -1,4 +1,4 @@
-/** What happens from outside while the faults happen: runs are made, gates open, letters arrive. */
+/** The external events during the faults: runs are created, gates open, letters arrive. */
 import { mkdirSync, renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -10,7 +10,7 @@ import { PHASES } from "./waiting-programs.ts";
 /** Files that triggers wait for. */
 export class Gates {
   readonly folder: string;
-  /** When each was opened, at the latest a moment before anybody could see it. */
+  /** When each gate was opened, recorded before it can be seen. */
   readonly opened = new Map<string, number>();
 
   constructor(root: string) {
@@ -25,7 +25,7 @@ export class Gates {
   }
 }
 
-/** A folder of letters; each is there as a whole or not at all. */
+/** A folder of letters; each is written atomically. */
 export class Mailbox {
   readonly folder: string;
   readonly #desk: string;

@@ -1,12 +1,12 @@
-/** Seeded random DAGs of tasks that wait for everything there is to wait for. */
+/** Seeded random DAGs of tasks with every kind of wait. */
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { WaitingDag, WaitingTask, WaitScript } from "./waiting-dag.ts";
 
-/** Small ones, so that admission is contended; in the second a task that waits keeps its slots. */
+/** Small pools, so that admission is contended; in the second one a waiting task keeps its slots. */
 export const WAITING_POOLS: Readonly<Record<string, number>> = { narrow: 2 };
 export const KEPT_POOLS: Readonly<Record<string, number>> = { kept: 2 };
 
-/** Open one after the other while the test runs; all tasks that begin by waiting for one share it. */
+/** Opened one after the other during the test; all tasks that begin with a wait for the same gate share it. */
 export const PHASES = ["phase_0", "phase_1", "phase_2", "phase_3", "phase_4", "phase_5"];
 
 const DELAYS = [0, 0, 1, 5, 20, 90, 400];
@@ -19,7 +19,7 @@ export function waitingDags(seed: number, count: number, gates: string): Waiting
   });
 }
 
-/** One whose task blocks the process of all triggers. */
+/** A DAG whose task blocks the process of all triggers. */
 export function busyDag(gates: string): WaitingDag {
   return { id: "busy", gates, tasks: [{ ...task("busy", "operator"), tries: [[{ kind: "busy" }]] }] };
 }
@@ -55,7 +55,7 @@ function tasks(random: Random): WaitingTask[] {
     ...["chain_0", "chain_1", "chain_2"].map((id, n) => ({
       ...some(id, n === 0 ? "operator" : n === 1 ? "function" : worker(), ...chain(random)),
       options: random.chance(0.3) ? { pool: "narrow" } : {},
-      // Something for a fault to hit.
+      // A target for faults.
       workMs: random.below(200),
     })),
     some("node_0", "node", delta()),
@@ -83,7 +83,7 @@ function chain(random: Random): WaitScript[] {
   return Array.from({ length: 2 + random.below(3) }, () => plain(random));
 }
 
-/** A wait that an event ends. */
+/** A wait that ends with an event. */
 function plain(random: Random): WaitScript {
   const gate = random.one(RUN_GATES);
   const delta = { kind: "delta", ms: random.one(DELAYS) } as const;
@@ -103,7 +103,7 @@ function ending(random: Random, how: "success" | "skip" | "fail" | "fatal"): Wai
   return { kind: "ending", gate: random.one(RUN_GATES), how };
 }
 
-/** The moment of the event is counted from when the wait is stored, the timeout from a little earlier. */
+/** The event counts from when the wait is stored, the timeout from a little earlier. */
 function race(random: Random): WaitScript {
   const ms = 30 + random.below(150);
   return { kind: "race", ms, timeoutMs: ms + random.below(60) };

@@ -1,6 +1,6 @@
 /**
- * The triggers of the fault tests, which run in trigger runners. What they wait for are files that the test makes: a
- * gate is open from the moment its file is there, forever; a letter is a file in a mailbox.
+ * The triggers of the fault tests, which run in trigger runners. They wait for files that the test creates: a gate is open
+ * forever once its file exists; a letter is a file in a mailbox.
  */
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
@@ -14,7 +14,7 @@ export interface GateArgs {
 
 export interface GateEvent {
   readonly gate: string;
-  /** The triggerer's process: only what the owner of a trigger says may count. */
+  /** The triggerer's process: only reports of the trigger's owner may count. */
   readonly by: number;
 }
 
@@ -27,7 +27,7 @@ export class Gate extends PollTrigger<GateArgs, GateEvent> {
   }
 }
 
-/** In two triggerers at once. */
+/** Runs in two triggerers at once. */
 export class TwinGate extends PollTrigger<GateArgs, GateEvent> {
   static id = "fault.twin_gate";
   static interval = 25;
@@ -42,7 +42,7 @@ export class TwinGate extends PollTrigger<GateArgs, GateEvent> {
   }
 }
 
-/** Cannot open before its moment, and is a row until then. */
+/** Cannot open before its moment, and is only a row until then. */
 export class ColdGate extends PollTrigger<GateArgs & { readonly moment: string }, GateEvent> {
   static id = "fault.cold_gate";
   static interval = 25;
@@ -82,7 +82,7 @@ function opened(kind: string, { folder, gate }: GateArgs): GateEvent | undefined
   return { gate, by: process.ppid };
 }
 
-/** Holds up all triggers of its process. */
+/** Blocks all triggers of its process. */
 export class Busy extends Trigger<{ readonly name: string }, GateEvent> {
   static id = "fault.busy";
 
@@ -98,7 +98,7 @@ export interface LetterEvent {
   readonly by: number;
 }
 
-/** Hands every letter out until it is acknowledged, then throws it away. */
+/** Reports every letter until it is acknowledged, then deletes it. */
 export class Letters extends Trigger<{ readonly folder: string }, LetterEvent> {
   static id = "fault.letters";
 
@@ -118,7 +118,7 @@ export class Letters extends Trigger<{ readonly folder: string }, LetterEvent> {
   }
 }
 
-/** As `Letters`, but read by two triggerers, and nothing is thrown away: whoever begins again reads everything again. */
+/** Like `Letters`, but read by two triggerers, and nothing is deleted: a new runner reads everything again. */
 export class Notices extends Trigger<{ readonly folder: string }, LetterEvent> {
   static id = "fault.notices";
   static replicas = 2;

@@ -1,4 +1,4 @@
-/** Eyes on the database while faults happen, each looking every 100 ms for as long as the test lasts. */
+/** Checks of the database during faults, each every 100 ms until the test ends. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { adhoc, CommitUnknownError, isTransient } from "../../src/store/database/database.ts";
 import type { ComponentProcess } from "./component-process.ts";
@@ -6,7 +6,7 @@ import type { FaultInstallation } from "./installation.ts";
 
 const EVERY_MS = 100;
 
-/** Pools as stored, against what the states of tasks say, in one snapshot. */
+/** Compares the stored pools with the task states, in one snapshot. */
 const AUDIT = adhoc(`
   SELECT p.name, p.slots, p.occupied, coalesce(sum(taken.slots), 0)::int AS derived FROM pool p
   LEFT JOIN (
@@ -37,7 +37,7 @@ export abstract class Watch {
     this.#loop.catch(() => {});
   }
 
-  /** Also passes on what went wrong in a look. */
+  /** Also throws the error of a failed check. */
   async stop(): Promise<void> {
     this.#isOver = true;
     await this.#loop;
@@ -46,7 +46,7 @@ export abstract class Watch {
   protected abstract look(): Promise<void>;
 
   async #run(): Promise<void> {
-    // The fields of the derived class come to life first.
+    // The fields of the derived class are initialised first.
     await sleep(0);
     while (!this.#isOver) {
       await this.look().catch((error) => {
@@ -59,7 +59,7 @@ export abstract class Watch {
 
 export class PoolWatch extends Watch {
   looks = 0;
-  /** Looks that found a pool full: without those, none could have been oversubscribed. */
+  /** Checks that found a pool full: without those, none could have been oversubscribed. */
   full = 0;
   readonly violations: string[] = [];
 
@@ -81,17 +81,17 @@ export class PoolWatch extends Watch {
 
 interface Bereft {
   readonly id: number;
-  /** null: that somebody owns it is not enough, it has to be gone. */
+  /** null: a new owner is not enough, the row has to be deleted. */
   readonly job: number | null;
   readonly since: number;
   readonly how: string;
 }
 
-/** What has an owner, and falls to another one when that is gone. */
+/** Objects with an owner, which another process takes over when the owner is gone. */
 interface Owned {
-  /** What this job owns. */
+  /** The objects that this job owns. */
   readonly mine: string;
-  /** Who owns these now; what is not in the answer needs no owner any more. */
+  /** The current owners of these objects; objects missing in the result need no owner any more. */
   readonly owners: string;
 }
 
@@ -110,7 +110,7 @@ export const BACKFILLS: Owned = {
   owners: "SELECT id, owner_job FROM backfill WHERE id = ANY($1) AND state IN ('running', 'paused')",
 };
 
-/** How long things whose owner fell away stay without another one. Time without a database does not count. */
+/** How long objects stay without an owner after theirs failed. Time without a database does not count. */
 export class TakeoverWatch extends Watch {
   readonly taken: { readonly how: string; readonly ms: number }[] = [];
   readonly #owned: Owned;
@@ -122,7 +122,7 @@ export class TakeoverWatch extends Watch {
     this.#owned = owned;
   }
 
-  /** To be called right after the owner was killed or stopped. */
+  /** Call right after the owner was killed or stopped. */
   async ownerFell(owner: ComponentProcess, how: string): Promise<number> {
     const since = performance.now();
     const job = await this.installation.jobOf(owner);
@@ -131,7 +131,7 @@ export class TakeoverWatch extends Watch {
     return mine.length;
   }
 
-  /** These have a reason to be gone from now on, whoever owns them. */
+  /** These objects have to be deleted from now on, with any owner. */
   mustGo(ids: readonly number[], how: string): void {
     const since = performance.now();
     this.#open.push(...ids.map((id) => ({ id, job: null, since, how })));
@@ -145,7 +145,7 @@ export class TakeoverWatch extends Watch {
     return this.#open.some((each) => each.how === how);
   }
 
-  /** What is still without an owner, and for how long; for the message of a failed test. */
+  /** Objects still without an owner, and for how long; for the message of a failed test. */
   waiting(): { readonly id: number; readonly how: string; readonly ms: number }[] {
     const now = performance.now();
     return this.#open.map(({ id, how, since }) => ({ id, how, ms: now - since - this.#without(since, now) }));

@@ -357,7 +357,8 @@ export class DrivenReference {
     for (const rule of this.#rules) rule.isArmed = false;
     for (const task of this.tasks()) {
       if (this.#isStreaming(task.id)) this.#stop(task);
-      task.starts = [];
+      // A task that its upstream starts is still repeated for the new result of its upstream.
+      task.starts = this.#needsStart(task.id) || this.#isStreaming(task.id) ? [] : task.starts.slice(-1);
     }
     this.#giveUp();
   }

@@ -3,13 +3,16 @@
  * ended as success. What was executed is read from the ledger file that the tasks write, what was edited from the rows before
  * and after each edit; both are compared with the rule of success.
  */
+
 import assert from "node:assert/strict";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isFinished, OCCUPYING, type TaskState } from "../../src/model/index.ts";
 import { adhoc, type Connection } from "../../src/store/database/database.ts";
 import { giveOrder } from "../../src/store/drive/run-orders.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
+import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../../src/store/edit/end-run.ts";
+import { markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { sendSignals } from "../../src/store/signal/signals.ts";
 import type { SchedulerRig } from "../support/scheduler-rig.ts";
 import { type EditedDag, STARTED } from "./edited-dags.ts";
@@ -246,25 +249,25 @@ export class EditedHistory {
   async #apply(tx: Connection, kind: Edit): Promise<(row: Row) => boolean> {
     const id = this.#id;
     const clear = (only: "any" | "failed", tasks: readonly string[] | null) =>
-      runEdits.clearTasks(tx, {
+      clearTasks(tx, {
         runs: [{ dagRunId: id, tasks: tasks?.map((taskId) => ({ taskId, mapIndex: null })) ?? null }],
         ...{ only, resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
       });
     const some = this.#manifest.tasks.map(({ taskId }) => taskId).filter(() => this.#random.chance(0.25));
     switch (kind) {
       case "cancel":
-        await runEdits.cancelRun(tx, id, "cancelled by a test");
+        await cancelRun(tx, id, "cancelled by a test");
         // What was under way fails; what had not begun is left to do.
         return ({ state }) => state === "failed";
       case "markRun": {
         const state = this.#random.one(["success", "failed", "queued"] as const);
-        await runEdits.markRun(tx, id, state);
+        await markRun(tx, id, state);
         return (row) => state === "success" || (state === "failed" && row.state === "failed");
       }
       case "markTasks": {
         const state = this.#random.one(["success", "failed", "skipped"] as const);
         const tasks = some.map((taskId) => ({ taskId, mapIndex: null }));
-        await runEdits.markTasks(tx, { runs: [{ dagRunId: id, tasks }], state, dryRun: false });
+        await markTasks(tx, { runs: [{ dagRunId: id, tasks }], state, dryRun: false });
         return (row) => some.includes(row.task_id) && row.state === state;
       }
       case "clear":
@@ -277,7 +280,7 @@ export class EditedHistory {
         await clear("any", null);
         break;
       case "queue":
-        await runEdits.markRun(tx, id, "queued");
+        await markRun(tx, id, "queued");
         break;
       case "clearDownstream":
         await clear("any", this.#withDownstream(some.slice(0, 1)));

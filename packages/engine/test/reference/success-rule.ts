@@ -9,7 +9,8 @@
  * 3. The final states of the others do not let it run: by its trigger rule, a branch, or the list of its map.
  *
  * An attempt must also have begun after the ends that its task depends on, unless an edit made one of those begin again
- * later, or the list of a map that it is in, and left the task as it was.
+ * later, or the list of a map that it is in, and left the task as it was. Of two tasks that both have starts of their own, the
+ * second must have begun after the first end of the first: the first may begin again by a start that the second does not have.
  */
 import type { DagManifest, TriggerRule } from "@tradewind/sdk/manifest";
 import { isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
@@ -26,6 +27,8 @@ export interface EndedInstance extends Placed {
 interface Record {
   begun: number;
   ended: number;
+  /** The first end since it was cleared last. */
+  firstEnded: number;
   marked: number;
   cleared: number;
   /** As the last attempt or the last person said. */
@@ -33,6 +36,14 @@ interface Record {
 }
 
 const NEVER = -1;
+const UNTOUCHED: Record = {
+  begun: NEVER,
+  ended: NEVER,
+  firstEnded: NEVER,
+  marked: NEVER,
+  cleared: NEVER,
+  state: null,
+};
 
 /** What was executed, marked and cleared, in the order in which it happened; instances are named by `keyOf`. */
 export class Ledger {
@@ -53,7 +64,9 @@ export class Ledger {
 
   /** An attempt has reported the end of the task. */
   end(key: string, state: ReferenceState): void {
-    Object.assign(this.#of(key), { ended: ++this.#now, state });
+    const record = this.#of(key);
+    Object.assign(record, { ended: ++this.#now, state });
+    if (record.firstEnded <= record.cleared) record.firstEnded = record.ended;
   }
 
   mark(key: string, state: ReferenceState): void {
@@ -67,7 +80,7 @@ export class Ledger {
 
   #of(key: string): Record {
     const known = this.#records.get(key);
-    const record = known ?? { begun: NEVER, ended: NEVER, marked: NEVER, cleared: NEVER, state: null };
+    const record = known ?? { ...UNTOUCHED };
     this.#records.set(key, record);
     return record;
   }
@@ -110,8 +123,16 @@ function staleness(
   const { begun } = ledger.of(of);
   return shape
     .upstreamOf(of, all)
-    .rule.filter((other) => ledger.of(other).ended > begun && madeAgain(shape, other, all, ledger) < begun)
+    .rule.filter((other) => {
+      const { ended, firstEnded } = ledger.of(other);
+      const areStarted = hasOwnStarts(shape, of) && hasOwnStarts(shape, other);
+      return (areStarted ? firstEnded : ended) > begun && madeAgain(shape, other, all, ledger) < begun;
+    })
     .map(({ path, taskId }) => keyOf(taskId, path));
+}
+
+function hasOwnStarts(shape: ReferenceShape, of: EndedInstance): boolean {
+  return shape.task(of).rules?.some(({ action }) => action === "start") === true;
 }
 
 /** When it, or the list of a map around it, had to begin again last: with another list, it may be an item that is new. */

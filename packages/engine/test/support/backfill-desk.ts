@@ -1,4 +1,4 @@
-/** Backfills on a scheduler rig: made as the API makes them, driven by a host, looked at. */
+/** Backfills on a scheduler rig: created like in the API, driven by a host, inspected. */
 import { join } from "node:path";
 import { type BackfillProgress, backfillProgress } from "../../src/model/index.ts";
 import { createBackfillHost } from "../../src/process/backfill.ts";
@@ -36,7 +36,7 @@ export class BackfillDesk {
     this.#rig = rig;
   }
 
-  /** Looks after backfills as `tradewind backfill serve` does. */
+  /** Drives backfills like `tradewind backfill serve`. */
   async host(how: { listens?: boolean; idleMs?: number } = {}): Promise<BackfillHost> {
     const { db, root, secretBox, wakeUps } = this.#rig;
     const config = resolveConfig({ home: join(root, "home"), parallelism: 4 }, {});
@@ -54,7 +54,7 @@ export class BackfillDesk {
     return id;
   }
 
-  /** The state in which it ended. */
+  /** Waits for the end of the backfill; returns its state. */
   async over(id: number, withinMs = 60_000): Promise<string> {
     const isOver = async () => (await this.#find(id)).ended_at !== null;
     await this.#rig.until(isOver, `the end of backfill ${id}`, withinMs);
@@ -88,7 +88,7 @@ export class BackfillDesk {
     return this.#rig.db.rows(adhoc("SELECT * FROM dag_run WHERE dag_id = $1 ORDER BY logical_date"), [dagId]);
   }
 
-  /** How many runs of the DAG were ever under way at the same time. */
+  /** The highest number of runs of the DAG that were active at the same time. */
   async mostAtOnce(dagId: string): Promise<number> {
     const runs = await this.runsOf(dagId);
     const at = (run: BackfillRunRow, moment: Date | null) =>

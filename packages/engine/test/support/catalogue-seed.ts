@@ -1,4 +1,4 @@
-/** DAGs without code: for tests of what the store does with their runs. */
+/** DAGs without code, for tests of the store. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { publishFiles } from "../../src/store/dag/dag-publish.ts";
@@ -6,7 +6,7 @@ import { adhoc, type Database } from "../../src/store/database/database.ts";
 import { registerJob } from "../../src/store/job/job-lease.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
 
-/** Publishes a version with code of its own; answers its id. */
+/** Publishes a version with its own code; returns its id. */
 export async function seedDag(
   db: Database,
   dagId: string,
@@ -38,11 +38,11 @@ interface SeededRuns {
   readonly count?: number;
   readonly state?: "queued" | "running" | "success" | "failed";
   readonly ownerJob?: number;
-  /** How long ago they fell due, and ended if they have; the later of several a millisecond less each. */
+  /** How long ago they fell due, and ended if they have ended. Each later run is a millisecond younger. */
   readonly ageMs?: number;
 }
 
-/** Runs of the DAG's current version; answers their ids, the oldest first. */
+/** Runs of the DAG's current version; returns their ids, oldest first. */
 export async function seedRuns(db: Database, dagId: string, runs: SeededRuns = {}): Promise<number[]> {
   const { count = 1, state = "queued", ownerJob = null, ageMs = 60_000 } = runs;
   const rows = await db.rows<{ id: number }>(
@@ -62,7 +62,7 @@ export async function seedJob(db: Database, leaseMs = 60_000): Promise<number> {
   return (await registerJob(db, { kind: "scheduler", hostname: "here", pid: 1, version: "0" }, leaseMs)).id;
 }
 
-/** Until a statement of this database waits for a lock. */
+/** Waits until a statement of this database waits for a lock. */
 export async function waitingForLock(db: Database): Promise<void> {
   const sql = `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`;
   while ((await db.one(adhoc(sql))) === undefined) await new Promise((resolve) => setTimeout(resolve, 10));

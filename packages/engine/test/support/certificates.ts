@@ -1,6 +1,6 @@
 /**
- * Certificates for tests, made here and now: none that runs out or has to be kept in the repository. Node can sign but
- * not write certificates, so this writes the few parts of X.509 that TLS looks at.
+ * Certificates for tests, generated on the fly: none expires or has to be kept in the repository. Node can sign but not
+ * create certificates, so this module writes the few parts of X.509 that TLS checks.
  */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from "node:crypto";
 
@@ -11,7 +11,7 @@ export interface TestCertificate {
   readonly privateKey: KeyObject;
 }
 
-/** `by` not given: signed by itself, and may sign others. It holds for `localhost` and 127.0.0.1, for an hour. */
+/** Without `by`: self-signed, and may sign others. Valid for `localhost` and 127.0.0.1, for an hour. */
 export function certificate(name: string, by?: TestCertificate): TestCertificate {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const now = Date.now();
@@ -57,7 +57,7 @@ function objectId(hex: string): Buffer {
   return tagged(0x06, Buffer.from(hex, "hex"));
 }
 
-/** A name that consists of a common name. */
+/** A name that consists of a common name only. */
 function named(name: string): Buffer {
   return sequence(tagged(0x31, sequence(objectId("550403"), tagged(0x0c, Buffer.from(name)))));
 }

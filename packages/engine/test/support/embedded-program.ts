@@ -1,8 +1,8 @@
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
 
 /**
- * A process that owns an embedded server, for tests that kill it or run it as another user. Says what it has as one
- * line of JSON, then waits: "exit" on its standard input ends it in order, anything else it can be killed by.
+ * A process that owns an embedded server, for tests that kill it or run it as another user. Prints one line of JSON, then
+ * waits: "exit" on its standard input ends it gracefully.
  */
 const [dataDir] = process.argv.slice(2);
 const server = await EmbeddedPostgres.start({ dataDir: dataDir as string });

@@ -1,7 +1,7 @@
 /**
- * The order of the test files. Vitest begins with those that took longest the last time; a fresh checkout has no last
- * time, and a long file that comes last keeps one worker busy and lets the others wait. So these are named. They are
- * spread over the first two thirds: several storms at once starve each other, and then their clocks run out.
+ * The order of the test files. Vitest begins with the files that took longest in the previous run. A fresh checkout has no
+ * previous run, and a long file at the end keeps one worker busy while the others wait. So the long files are named here.
+ * They are spread over the first two thirds: several storms at once starve each other until they time out.
  */
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 

@@ -1,7 +1,7 @@
 /**
- * The PostgreSQL that `npm run test:faults` runs against instead of servers of its own: the one DATABASE_URL names. Its user
- * must be allowed to create databases and to end the sessions in them. Only databases named `tw_test_…` and
- * `tw_template_…` are created, and dropped again.
+ * The PostgreSQL server that `npm run test:faults` uses instead of its own servers: the one in DATABASE_URL. Its user must
+ * be allowed to create databases and to terminate the sessions in them. Only databases named `tw_test_…` and `tw_template_…`
+ * are created, and dropped again.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -34,7 +34,7 @@ export async function onServer<R extends pg.QueryResultRow>(
   }
 }
 
-/** Ends every session of a database, and each new one soon after it began, until it is called off. */
+/** Terminates every session of a database, and each new one soon after it begins, until stopped. */
 export function endSessions(serverUrl: string, database: string): () => Promise<void> {
   let isOver = false;
   const ending = (async () => {

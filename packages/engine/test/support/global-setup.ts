@@ -12,7 +12,7 @@ declare module "vitest" {
   }
 }
 
-/** Vitest runs this once, before the first test file; what it returns, after the last. */
+/** Vitest runs this once before the first test file, and the returned function after the last. */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const memory = memoryFolder();
   keepCompiled();
@@ -21,12 +21,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
   if (memory !== undefined) process.env.TMPDIR = await temporaryFolder(memory);
   return () =>
     shared.stop(async () => {
-      // Tests remove what they make; those that were killed did not, and memory is dear.
+      // Tests delete their files, but killed tests do not, and memory is scarce.
       if (memory !== undefined) await rm(join(memory, "tmp"), { recursive: true, force: true });
     });
 }
 
-/** As reachable as the system's own: some tests start programs under another account. */
+/** As accessible as the system's own folder: some tests start programs under another account. */
 async function temporaryFolder(memory: string): Promise<string> {
   const folder = join(memory, "tmp");
   await mkdir(folder, { recursive: true });

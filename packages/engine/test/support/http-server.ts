@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { afterFile } from "./after-file.ts";
 
-/** A real HTTP server whose answers a test decides; it can go down and come back on its port. */
+/** A real HTTP server whose answers the test controls. It can stop and start again on its port. */
 export interface TestHttpServer {
   readonly url: string;
   readonly port: number;

@@ -1,4 +1,4 @@
-/** A process with one listener, whose effect is a row per signal; for tests that kill it. Says "begun" in each effect. */
+/** A process with one listener, whose effect is a row per signal, for tests that kill it. Prints "begun" in each effect. */
 
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";

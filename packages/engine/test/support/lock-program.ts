@@ -1,7 +1,7 @@
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { ensureToken, lockHome, openHome } from "../../src/service/home.ts";
 
-/** A process that takes a home, for tests that kill it. Says "locked" or the error's code, then waits for its end. */
+/** A process that locks a home folder, for tests that kill it. Prints "locked" or the error code, then waits. */
 const [path, url] = process.argv.slice(2);
 const home = await openHome(path as string);
 try {

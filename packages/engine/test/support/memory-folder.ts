@@ -1,7 +1,7 @@
 /**
- * Where a test run keeps its files: in memory, where the machine has plenty. Tests make and remove files by the hundred
- * thousand, a database alone is 300, and there that is done in a fifth of the time. Nothing here need outlive the
- * machine: servers are killed in tests, the machine is not.
+ * The folder for the files of a test run: in memory, if the machine has plenty. Tests create and delete hundreds of
+ * thousands of files (300 per database), which takes a fifth of the time there. The files need not survive a reboot: tests
+ * kill servers, not the machine.
  */
 import { createHash } from "node:crypto";
 import { accessSync, constants, mkdirSync, readFileSync, statfsSync } from "node:fs";
@@ -10,7 +10,7 @@ import { join, resolve } from "node:path";
 const MEMORY = "/dev/shm";
 const ROOM_BYTES = 4 * 2 ** 30;
 
-/** A folder for this checkout and user, the same for every run; undefined where memory is short. */
+/** A folder for this checkout and user, the same for every run; undefined if memory is short. */
 export function memoryFolder(): string | undefined {
   if (process.availableMemory() < 2 * ROOM_BYTES || roomBytes() < ROOM_BYTES) return undefined;
   const checkout = createHash("sha256")
@@ -21,7 +21,7 @@ export function memoryFolder(): string | undefined {
   return folder;
 }
 
-/** What may be written there; nothing where programs may not be run, as some tests install and start them. */
+/** The writable bytes there; 0 if programs must not be executed there, because some tests install and start programs. */
 function roomBytes(): number {
   try {
     accessSync(MEMORY, constants.W_OK);

@@ -1,6 +1,6 @@
 import type { InstanceColumns } from "../../src/store/run/run-claim.ts";
 
-/** Of a DAG version whose tasks are of no interest: its runs start without instances. */
+/** For a DAG version whose tasks do not matter: its runs start without instances. */
 export const NO_TASKS: InstanceColumns = {
   taskIds: [],
   maxTries: [],

@@ -1,4 +1,4 @@
-/** Notice hosts beside a scheduler rig, with receivers that really listen. */
+/** Notice hosts next to a scheduler rig, with real receivers. */
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { onTestFinished } from "vitest";
@@ -40,7 +40,7 @@ export class NoticeDesk {
     this.rig = rig;
   }
 
-  /** Until the end of the test. */
+  /** Runs until the end of the test. */
   async host(
     options: Pick<NoticeHostOptions, "publicUrl" | "times"> & { readonly database?: Database } = {},
   ): Promise<NoticeHost> {
@@ -69,7 +69,7 @@ export class NoticeDesk {
     return this.rig.db.rows<DeliveryRow>(adhoc(sql), [runId]);
   }
 
-  /** By "task#ordinal", the run's as "#0". */
+  /** By "task#ordinal"; "#0" for the run. */
   async states(runId: number): Promise<Record<string, string>> {
     const rows = await this.deadlines(runId);
     return Object.fromEntries(rows.map((row) => [`${row.task_id}#${row.ordinal}`, row.state]));
@@ -87,7 +87,7 @@ export class NoticeDesk {
     return this.deliveries(runId);
   }
 
-  /** All deliveries that rest are due now. */
+  /** Makes all waiting deliveries due now. */
   async hurry(): Promise<void> {
     await this.rig.db.rows(
       adhoc("UPDATE delivery SET next_try_at = now() WHERE state = 'pending' AND error IS NOT NULL"),
@@ -113,15 +113,15 @@ export class NoticeDesk {
 export interface HeardPost {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly text: string;
-  /** What it was answered; null: nothing. */
+  /** The status of the response; null: none was sent. */
   readonly status: number | null;
 }
 
-/** An HTTP server that remembers what is posted to it, and answers as it is told. */
+/** An HTTP server that records the posted requests and responds as configured. */
 export class PostReceiver {
   readonly heard: HeardPost[] = [];
   status = 204;
-  /** Takes what comes, and never answers. */
+  /** Accepts requests and never responds. */
   isMute = false;
   #server: Server | null = null;
   #port = 0;

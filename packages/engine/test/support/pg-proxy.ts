@@ -2,17 +2,17 @@ import { connect, createServer, type Server, type Socket } from "node:net";
 import { AnswerReader, RequestReader } from "./pg-wire.ts";
 
 /**
- * Stands between a client and PostgreSQL, understands enough of the protocol to see a commit, and does harm on order:
+ * A proxy between a client and PostgreSQL that understands enough of the protocol to detect a commit, and injects faults:
  *
- * - pass                forwards everything
- * - drop-commit-answer  lets the server commit, then breaks the connection instead of forwarding the answer
- * - cut                 breaks every connection and refuses new ones
- * - delay               forwards each piece late, in order, both ways
- * - hang                forwards nothing, on old and new connections; what was sent meanwhile arrives when it is over
- * - half-open           the connections that exist stay open and are silent for good; new ones pass
+ * - pass: forwards everything
+ * - drop-commit-answer: lets the server commit, then breaks the connection instead of forwarding the response
+ * - cut: breaks every connection and rejects new ones
+ * - delay: forwards each chunk late, in order, both ways
+ * - hang: forwards nothing, on old and new connections; withheld chunks are delivered when the hang ends
+ * - half-open: existing connections stay open and silent forever; new ones pass
  *
- * A commit is the answer to COMMIT, or to a statement or batch outside a transaction that writes (INSERT, UPDATE,
- * DELETE, MERGE in its text; a write hidden in a function is not seen).
+ * A commit is the response to COMMIT, or to a writing statement or batch outside a transaction (INSERT, UPDATE, DELETE,
+ * MERGE in its text; a write inside a function is not detected).
  */
 type ProxyMode =
   | { readonly kind: "pass" }
@@ -23,13 +23,13 @@ type ProxyMode =
   | { readonly kind: "half-open" };
 
 export interface PgProxy {
-  /** The server's URL by way of the proxy. */
+  /** The server's URL through the proxy. */
   readonly url: string;
-  /** How often harm was done: commit answers dropped, connections cut or refused, connections silenced. */
+  /** The number of faults: dropped commit responses, cut or rejected connections, silenced connections. */
   readonly faults: { dropped: number; cut: number; silenced: number };
-  /** How many commits were seen, dropped or not. */
+  /** The number of commits, dropped or not. */
   readonly commits: number;
-  /** How many pieces were not forwarded, because of a hang or on a silent connection. */
+  /** The number of withheld chunks, because of a hang or on a silent connection. */
   readonly withheld: number;
   set(mode: ProxyMode): void;
   close(): Promise<void>;
@@ -138,7 +138,7 @@ class Relay {
     return random() < probability;
   }
 
-  /** Keeps the order when the delay changes: a piece never leaves before the one that came before it. */
+  /** Keeps the order when the delay changes: a chunk never leaves before an earlier one. */
   #forwarder(socket: Socket, pair: { readonly isSilent: boolean }): (bytes: Buffer) => void {
     let lastLeaves = 0;
     return (bytes) => {
@@ -155,7 +155,7 @@ class Relay {
         if (!socket.destroyed) socket.write(bytes);
         return;
       }
-      // Timers round down to whole milliseconds; a piece due in the same one must still come second.
+      // Timers round down to whole milliseconds; a chunk due in the same millisecond must still come second.
       lastLeaves = leaves + 1;
       setTimeout(() => socket.destroyed || socket.write(bytes), Math.ceil(leaves - performance.now()) + 1);
     };

@@ -1,6 +1,6 @@
-/** Reads PostgreSQL's protocol on its way through a proxy: which requests write, and which answer tells of a commit. */
+/** Reads PostgreSQL's protocol in a proxy: which requests write, and which response reports a commit. */
 
-/** What was asked between two synchronisation points; the server answers each with one ReadyForQuery, in order. */
+/** The requests between two synchronisation points. The server answers each group with one ReadyForQuery, in order. */
 interface Group {
   readonly writes: boolean;
 }
@@ -16,7 +16,7 @@ export class RequestReader {
   #started = false;
   #writes = false;
 
-  /** What to send on, and what the proxy answers itself: it has no encryption to offer. */
+  /** The bytes to forward, and the proxy's own response: it offers no encryption. */
   read(chunk: Buffer): { forward: Buffer; reply: Buffer } {
     this.#rest = Buffer.concat([this.#rest, chunk]);
     const forward: Buffer[] = [];
@@ -36,7 +36,7 @@ export class RequestReader {
         continue;
       } else {
         this.#started = true;
-        // Answered with the ReadyForQuery that ends the start of a session.
+        // Answered by the ReadyForQuery at the end of the session start.
         this.groups.push({ writes: false });
       }
       forward.push(message);
@@ -70,7 +70,7 @@ export class AnswerReader {
     this.#groups = groups;
   }
 
-  /** Whole messages in order; `commits` marks the one without which the client cannot know of the commit. */
+  /** Complete messages in order; `commits` marks the message without which the client cannot know of the commit. */
   read(chunk: Buffer): { bytes: Buffer; commits: boolean }[] {
     this.#rest = Buffer.concat([this.#rest, chunk]);
     const pieces: { bytes: Buffer; commits: boolean }[] = [];

@@ -12,17 +12,17 @@ import { seedFolder } from "./seed-folder.ts";
 
 /** A server that a test may crash. */
 export interface CrashablePostgres {
-  /** A migrated database; the address stays the same over crashes. */
+  /** A migrated database; its address survives crashes. */
   readonly url: string;
-  /** Ends it without a shutdown checkpoint: "immediate" as an operator would, "kill" as the out-of-memory killer does. */
+  /** Stops it without a shutdown checkpoint: "immediate" like an operator, "kill" like the out-of-memory killer. */
   crash(how?: "immediate" | "kill"): Promise<void>;
-  /** Starts it again after a crash or stop, through recovery. */
+  /** Starts it again after a crash or stop, with recovery. */
   resume(): Promise<void>;
   /** Lines of the server's log that report a deadlock, a crash or a violated constraint. */
   complaints(): Promise<string[]>;
 }
 
-/** A server of its own, durable as in production, for tests that stop, kill or restart it. */
+/** A separate server, durable as in production, for tests that stop, kill or restart it. */
 export interface PrivatePostgres extends CrashablePostgres {
   readonly server: EmbeddedPostgres;
   restart(mode?: "fast" | "immediate"): Promise<void>;
@@ -34,8 +34,8 @@ interface PostgresOptions {
 }
 
 /**
- * A private server; or, if one is given, a database of its own there, of which a crash only ends the sessions, old
- * and new. Settings are then those of the given server, and its log is not read.
+ * A private server or, if a server is given, a separate database on it: a crash then only terminates its sessions, old and
+ * new, the settings are those of the given server, and its log is not read.
  */
 export async function crashablePostgres(options: PostgresOptions = {}): Promise<CrashablePostgres> {
   const server = givenServer();

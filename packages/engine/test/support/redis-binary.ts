@@ -1,6 +1,5 @@
 /**
- * Finds a redis-server, or gets one from Debian's packages without being root: the packages are unpacked under
- * node_modules/.cache, where the next run finds them. Nothing is installed.
+ * Finds a redis-server, or unpacks one from Debian's packages without root, into node_modules/.cache for later runs.
  */
 import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
@@ -26,7 +25,7 @@ export async function redisBinary(): Promise<RedisBinary> {
   return installed === undefined ? unpackedRedis() : { path: installed, env: {} };
 }
 
-/** From the cache, which it fills first when it is empty. */
+/** From the cache; fills the cache first if it is empty. */
 export async function unpackedRedis(cache = join(CACHE, "redis")): Promise<RedisBinary> {
   if (!existsSync(cache)) await fill(cache);
   return {
@@ -40,7 +39,7 @@ async function fill(cache: string): Promise<void> {
   const taken = await takeProcessLock(`${cache}.lock`, DOWNLOAD_TIMEOUT_MS);
   if (!("lock" in taken))
     throw new Error(`process ${taken.holder.pid} has been getting redis-server for too long`);
-  // Beside the cache, and moved there when it is whole: who finds the cache finds all of it.
+  // Next to the cache, and moved there when complete: an existing cache is always complete.
   const work = await mkdtemp(`${cache}-`);
   try {
     if (existsSync(cache)) return;
@@ -60,7 +59,7 @@ async function fill(cache: string): Promise<void> {
 async function unpack(packages: string, root: string): Promise<void> {
   await mkdir(packages, { recursive: true });
   await mkdir(root);
-  // Most images come without package lists, and only root may fetch the machine's own: then with lists of our own.
+  // Most images come without package lists, and only root may fetch the machine's own: then fetches separate lists.
   await download(packages, []).catch(async () => download(packages, await ownLists(packages)));
   for (const file of await readdir(packages)) {
     if (file.endsWith(".deb")) await run("dpkg-deb", ["-x", join(packages, file), root]);
@@ -82,7 +81,7 @@ async function ownLists(folder: string): Promise<string[]> {
   return options;
 }
 
-/** What the server needs and the machine has not, level by level. */
+/** The libraries that the server needs and the machine lacks, level by level. */
 async function missingLibraries(options: readonly string[]): Promise<string[]> {
   const installed = new Set(
     (await readFile("/var/lib/dpkg/status", "utf8"))
@@ -93,7 +92,7 @@ async function missingLibraries(options: readonly string[]): Promise<string[]> {
   const missing = new Set<string>();
   for (let level = ["redis-tools"]; level.length > 0; ) {
     const { stdout } = await run("apt-cache", [...options, "depends", "--important", ...level]);
-    // A bar says that the next line is an alternative to this one: the first of them will do.
+    // A bar marks the next line as an alternative to this one: the first of them is enough.
     const lines = [...stdout.matchAll(/^ ([ |])(?:Pre)?Depends: (\S+)$/gm)];
     const names = lines.filter((_, at) => lines[at - 1]?.[1] !== "|").map(([, , name]) => name as string);
     level = [];

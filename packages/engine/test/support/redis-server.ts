@@ -9,14 +9,14 @@ import { Redis } from "ioredis";
 import { afterFile } from "./after-file.ts";
 import { type RedisBinary, redisBinary } from "./redis-binary.ts";
 
-/** A real Redis of its own, in a temporary folder. */
+/** A separate real Redis, in a temporary folder. */
 export interface TestRedis {
   readonly port: number;
-  /** For what the test itself does; connects again by itself. */
+  /** A client for the test itself; it reconnects automatically. */
   readonly client: Redis;
-  /** Killed, as by the out-of-memory killer; its data stay. */
+  /** Kills the server like the out-of-memory killer; its data stays. */
   down(): Promise<void>;
-  /** Again on the same port, with the same data. */
+  /** Starts it again on the same port, with the same data. */
   up(): Promise<void>;
   close(): Promise<void>;
 }

@@ -1,6 +1,6 @@
 import S3rver from "s3rver";
 
-/** A process that is an S3 server; says its port, then serves until it is killed. */
+/** A process with an S3 server. Prints its port, then serves until it is killed. */
 const [directory, port, ...buckets] = process.argv.slice(2);
 const server = new S3rver({
   address: "127.0.0.1",
@@ -10,7 +10,8 @@ const server = new S3rver({
   configureBuckets: buckets.map((name) => ({ name })),
 });
 
-// It writes in place, so that an object could be seen half-written, as no real S3 shows it: requests for one come in turn.
+// The server writes in place, so an object could be read half-written, unlike in real S3: requests for one object are
+// serialised.
 const turns = new Map<string, Promise<unknown>>();
 server.middleware.unshift(async ({ path }, next) => {
   const turn = (turns.get(path) ?? Promise.resolve()).then(next);

@@ -8,16 +8,16 @@ import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 import { afterFile } from "./after-file.ts";
 
-/** A server that speaks S3 over HTTP and knows its accounts (of signatures, the access key only); it can go down and come back with its objects. */
+/** An S3 server over HTTP that checks access keys, but no signatures. It can stop and start again with its objects. */
 export interface TestS3Server {
-  /** What a stored connection to it says. */
+  /** The content of a stored connection to it. */
   readonly connection: Partial<ConnectionFacts>;
   put(bucket: string, key: string, body: string): Promise<void>;
   down(): Promise<void>;
   up(): Promise<void>;
 }
 
-/** The one account that it knows. */
+/** The only account. */
 const KEY = "S3RVER";
 
 export async function s3Server(buckets: readonly string[]): Promise<TestS3Server> {
@@ -61,7 +61,7 @@ export async function s3Server(buckets: readonly string[]): Promise<TestS3Server
   };
 }
 
-/** In a process of its own, which has DES: what continues a list is encrypted with it, and Node has it no more. */
+/** In a separate process that has DES: list continuation tokens are encrypted with it, and Node no longer includes it. */
 async function start(directory: string, buckets: readonly string[], port: number) {
   const program = join(import.meta.dirname, "s3-program.ts");
   const flags = ["--openssl-legacy-provider", "--conditions=source", "--disable-warning=DEP0040"];

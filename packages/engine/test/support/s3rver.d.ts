@@ -1,4 +1,4 @@
-/** The part of s3rver that the tests use; it comes without types. */
+/** The part of s3rver that the tests use; it has no types. */
 declare module "s3rver" {
   export default class S3rver {
     constructor(options: {
@@ -8,7 +8,7 @@ declare module "s3rver" {
       readonly silent?: boolean;
       readonly configureBuckets?: readonly { readonly name: string }[];
     });
-    /** It is a Koa application. */
+    /** A Koa application. */
     readonly middleware: ((ctx: { readonly path: string }, next: () => Promise<unknown>) => Promise<void>)[];
     run(): Promise<{ readonly port: number }>;
     close(): Promise<void>;

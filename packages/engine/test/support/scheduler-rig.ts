@@ -1,4 +1,4 @@
-/** Schedulers with real task processes on a test database: DAGs are written as source text, published, run, looked at. */
+/** Schedulers with real task processes on a test database: DAGs are written as source text, published, run and inspected. */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,8 +13,7 @@ import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger, type Logger, silentLogger } from "../../src/service/logger.ts";
 import { adhoc, Database } from "../../src/store/database/database.ts";
-import { runEdits } from "../../src/store/edit/run-edit.ts";
-import type { CreateRunInput } from "../../src/store/edit/run-edits.ts";
+import { type CreateRunInput, createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "./after-file.ts";
 import { testDatabase } from "./test-database.ts";
 
@@ -62,7 +61,7 @@ export class SchedulerRig {
     opened.push(this);
   }
 
-  /** Publishes `dags/<name>` with this source; "tradewind" is imported as `{ dag, ... }` by the text itself. */
+  /** Publishes `dags/<name>` with this source; the text itself imports `{ dag, ... }` from "tradewind". */
   async publish(files: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(files)) await writeFile(join(this.root, "dags", name), text);
     const processor = new DagProcessor({
@@ -80,10 +79,7 @@ export class SchedulerRig {
     this.wakeUps.send("dags");
   }
 
-  /**
-   * `shared` false: as if in another process, joined by the database alone. `url`: its own way to the database.
-   * `settings`: as environment variables.
-   */
+  /** `shared` false: as in another process. `url`: its own connection to the database. `settings`: environment variables. */
   async scheduler(
     options: {
       parallelism?: number;
@@ -125,14 +121,14 @@ export class SchedulerRig {
     return scheduler;
   }
 
-  /** As a host of deadlines does when it has handed some over. */
+  /** As a host of deadlines does after it has handed some over. */
   lookForCallbacks(): void {
     for (const scheduler of this.#schedulers) scheduler.lookForCallbacks();
   }
 
   async trigger(dagId: string, input: Partial<CreateRunInput> = {}): Promise<number> {
     const result = await this.db.transaction((tx) =>
-      runEdits.createRun(tx, {
+      createRun(tx, {
         dagId,
         runId: null,
         logicalDate: null,
@@ -172,7 +168,7 @@ export class SchedulerRig {
     return (await this.db.one<{ value: unknown }>(adhoc(sql), [id, task]))?.value;
   }
 
-  /** The run's end state. */
+  /** Waits for the end of the run; returns its state. */
   async ended(id: number, withinMs = 30_000): Promise<string> {
     await this.until(
       async () => !["queued", "running"].includes((await this.run(id)).state),
@@ -182,16 +178,17 @@ export class SchedulerRig {
     return (await this.run(id)).state;
   }
 
-  /** Waits for a condition of the outside world; there is no event to await for it. */
+  /** Polls for an external condition that has no event. */
   async until(holds: () => Promise<boolean>, what: string, withinMs = 30_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!(await holds())) {
-      if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
+      if (performance.now() > deadline)
+        throw new Error(`timed out after ${withinMs} ms waiting for: ${what}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }
 
-  /** Free slots as stored against what task states say: equal, or slots leaked. */
+  /** Whether the stored free slots equal those computed from task states: otherwise slots leaked. */
   async poolsAreExact(): Promise<boolean> {
     const sql = `SELECT p.name FROM pool p WHERE p.occupied <> (
         SELECT coalesce(sum(CASE WHEN t.pool = p.name THEN t.pool_slots ELSE 1 END), 0) FROM task_instance t

@@ -1,4 +1,4 @@
-/** A backfill, made as the API makes one. */
+/** A backfill, created like in the API. */
 import {
   backfillDates,
   backfillRange,
@@ -15,11 +15,11 @@ export interface BackfillWish
   readonly dagId: string;
   readonly from: string;
   readonly to: string;
-  /** Its dates, as if a timetable had told them. */
+  /** Its dates, as if a timetable had returned them. */
   readonly listed?: readonly DueRun[];
 }
 
-/** As the API does it, without its checks of what was sent. */
+/** Like the API, without the validation of the request. */
 export async function seedBackfill(db: Database, wish: BackfillWish): Promise<number> {
   const dag = await db.one<{ version_id: number }>(adhoc("SELECT version_id FROM dag WHERE dag_id = $1"), [
     wish.dagId,
@@ -32,7 +32,8 @@ export async function seedBackfill(db: Database, wish: BackfillWish): Promise<nu
   const request = { from: from.getTime(), to: to.getTime(), now: now.getTime(), isReverse };
   const { schedule, range } = backfillRange(version.manifest, request);
   const { listed } = wish;
-  if (schedule.kind === "timetable" && !listed) throw new Error(`who has asked ${schedule.name}?`);
+  if (schedule.kind === "timetable" && !listed)
+    throw new Error(`no dates given for timetable ${schedule.name}`);
   const kept = schedule.kind === "timetable" || listed ? listedSchedule(listed ?? [], isReverse) : schedule;
   const dates = kept.kind === "listed" ? kept.dues.map(listedRun) : [...backfillDates(kept, range)];
   return db.transaction((tx) =>

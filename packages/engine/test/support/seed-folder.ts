@@ -11,17 +11,17 @@ import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts"
 
 export const CACHE = resolve(import.meta.dirname, "../../../../.cache/test-postgres");
 
-/** A name for whatever depends on the schema: it changes when a migration does. */
+/** A name that changes with every migration of the schema. */
 export async function schemaHash(): Promise<string> {
   const hashes = (await readMigrations()).map((migration) => migration.sha256).join();
   return createHash("sha256").update(hashes).digest("hex").slice(0, 12);
 }
 
-/** Fills a new server's folder with a migrated database from the cache: a tenth of the cost of making one. */
+/** Fills a new server's folder with a migrated database from the cache: a tenth of the cost of creating one. */
 export async function seedFolder(dataDir: string): Promise<void> {
   const seed = join(CACHE, `seed-${await schemaHash()}-uid-${process.getuid?.() ?? 0}`);
   if (!existsSync(seed)) await buildSeed(seed);
-  // With its owners: as root the data belongs to the account that runs the server.
+  // Keeps the owners: as root, the data belongs to the account that runs the server.
   await promisify(execFile)("cp", ["-a", seed, dataDir]);
 }
 

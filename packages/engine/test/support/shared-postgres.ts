@@ -9,16 +9,16 @@ import { givenServer, urlOf } from "./given-server.ts";
 import { schemaHash } from "./seed-folder.ts";
 
 /**
- * One PostgreSQL for the whole test run, in `folder`, with a migrated template database that each test file clones.
+ * One PostgreSQL server for the whole test run, in `folder`, with a migrated template database that each test file clones.
  *
- * Several runs may share it at the same moment: each holds a shared advisory lock for as long as it lasts, and the one
- * that can take the lock exclusively at its end is the last and stops the server. A run that was killed leaves the
- * server behind; the next one adopts it.
+ * Several runs may share it at the same time: each holds a shared advisory lock while it runs. The run that can take the
+ * lock exclusively at its end is the last one and stops the server. A killed run leaves the server running; the next run
+ * adopts it.
  */
 export interface SharedPostgres {
   readonly adminUrl: string;
   readonly template: string;
-  /** The last run to use it stops the server, and cleans up while no other can begin. */
+  /** The last run stops the server, and cleans up while no other run can begin. */
   stop(cleanUp: () => Promise<void>): Promise<void>;
 }
 
@@ -27,7 +27,7 @@ export async function openSharedPostgres(folder: string): Promise<SharedPostgres
     try {
       return await open(folder);
     } catch (error) {
-      // Another run was just stopping the server: then this one starts it.
+      // Another run was just stopping the server: this one starts it again.
       if (attempt === 5) throw error;
       await sleep(200);
     }
@@ -66,7 +66,7 @@ async function startShared(folder: string): Promise<EmbeddedPostgres> {
   await mkdir(folder, { recursive: true });
   const server = await EmbeddedPostgres.start({
     dataDir: join(folder, `uid-${process.getuid?.() ?? 0}`),
-    // What survives a power cut is tested on servers of their own.
+    // Durability is tested on separate servers.
     settings: { fsync: "off", full_page_writes: "off", max_connections: 300, max_wal_size: "1GB" },
   });
   server.release();
@@ -86,7 +86,7 @@ async function buildTemplate(admin: pg.Client, adminUrl: string): Promise<string
     const db = Database.connect(urlOf(adminUrl, name), { max: 1 });
     await migrate(db);
     await db.close();
-    // Marked last: a template whose building was interrupted is built again.
+    // Marked last: a partly built template is built again.
     await admin.query(`ALTER DATABASE ${name} IS_TEMPLATE true`);
     return name;
   } finally {
@@ -94,7 +94,7 @@ async function buildTemplate(admin: pg.Client, adminUrl: string): Promise<string
   }
 }
 
-/** Test databases of killed runs, and templates of migrations that have changed since. */
+/** Test databases of killed runs, and templates of outdated migrations. */
 async function dropLeftovers(admin: pg.Client): Promise<void> {
   const { rows } = await admin.query<{ datname: string }>(
     "SELECT datname FROM pg_database WHERE datname LIKE 'tw\\_test\\_%'",

@@ -1,4 +1,4 @@
-/** Signal services on a database of their own, as the conformance suite needs them. */
+/** Signal services on separate databases, for the conformance suite. */
 
 import { WakeUps } from "../../src/job/wake-up.ts";
 import type { ConformanceSubject } from "../../src/signal/conformance/conformance.ts";
@@ -11,13 +11,13 @@ import { testDatabase } from "./test-database.ts";
 export interface SignalStage {
   readonly url: string;
   readonly db: Database;
-  /** A service of a process of its own, as far as the database can tell. */
+  /** A service that appears as a separate process to the database. */
   open(): PostgresSignals;
 }
 
 export interface SubjectOptions {
   readonly notify?: boolean;
-  /** What stands before the service; the service itself unless told. */
+  /** A layer in front of the service; by default the service itself. */
   readonly front?: (stage: SignalStage) => Promise<{ service: SignalService; close(): Promise<void> }>;
 }
 

@@ -1,4 +1,4 @@
-/** A small SMTP server for tests, strict about what it is told: it keeps every message it has accepted. */
+/** A small, strict SMTP server for tests. It keeps every accepted message. */
 
 import type { AddressInfo } from "node:net";
 import { createServer, type Server, type Socket } from "node:net";
@@ -8,7 +8,7 @@ import type { TestCertificate } from "./certificates.ts";
 export interface TakenMail {
   readonly from: string;
   readonly to: readonly string[];
-  /** Without the dots that were put before dots; lines end with "\n". */
+  /** Without dot-stuffing; lines end with "\n". */
   readonly text: string;
   readonly isSecure: boolean;
   readonly user: string | null;
@@ -20,15 +20,15 @@ export interface SmtpServerOptions {
   readonly auth?: readonly ("PLAIN" | "LOGIN")[];
   readonly users?: Readonly<Record<string, string>>;
   readonly knowsEhlo?: boolean;
-  /** Speaks in its place: what it answers to a command, instead of what it would. */
+  /** Overrides the response to a command. */
   readonly answer?: (command: string) => string | null | undefined;
-  /** Said after STARTTLS was accepted, in the clear: as somebody in between would. */
+  /** Sent in clear text after STARTTLS was accepted, like an attacker would. */
   readonly smuggle?: string;
 }
 
 export class SmtpTestServer {
   readonly mails: TakenMail[] = [];
-  /** Every line that came, message and secrets included. */
+  /** Every received line, including messages and secrets. */
   readonly lines: string[] = [];
   readonly options: SmtpServerOptions;
   readonly #sockets = new Set<Socket>();
@@ -75,7 +75,7 @@ class Session {
   #user: string | null = null;
   #from: string | null = null;
   #to: string[] = [];
-  /** What the next line is taken for, when it is no command. */
+  /** Handles the next line if it is not a command. */
   #next: ((line: string) => void) | null = null;
 
   constructor(server: SmtpTestServer, socket: Socket) {
@@ -116,7 +116,7 @@ class Session {
     this.#socket.write(`${text}\r\n`);
   }
 
-  /** Its answer; null: it has been given. */
+  /** The response; null: already sent. */
   #command(line: string): string | null {
     const { knowsEhlo = true } = this.#server.options;
     const [verb = "", ...words] = line.split(" ");

@@ -1,6 +1,6 @@
 /**
- * An installation as separate processes: API, DAG processor, schedulers, triggerers, joined by the database alone. Leases
- * are renewed rarely, and no component polls: an effect that nothing pushes does not happen.
+ * An installation as separate processes: API, DAG processor, schedulers, triggerers, connected by the database only. Leases
+ * are renewed rarely, and no component polls: an effect without a wake-up does not happen.
  */
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -23,7 +23,7 @@ import { adhoc, Database } from "../../src/store/database/database.ts";
 import { afterFile } from "./after-file.ts";
 import { testDatabase } from "./test-database.ts";
 
-/** No renewal, and so no sweep, while a test lasts. */
+/** No renewal, and so no sweep, during a test. */
 const RARELY = { ttlMs: 1_200_000, renewMs: 600_000, marginMs: 1_000 };
 const NEVER_MS = 600_000;
 /** Long for a busy machine, far shorter than any sweep. */
@@ -60,7 +60,7 @@ export class SplitRig {
     this.#token = parts.token;
   }
 
-  /** What a process of its own has. */
+  /** The parts of a separate process. */
   async #parts(settings: Record<string, string> = {}): Promise<ServiceParts> {
     const config = resolveConfig(
       { home: join(this.root, "home"), port: 0, parallelism: 4, databaseUrl: this.#url },
@@ -112,7 +112,7 @@ export class SplitRig {
     return this.#started(parts, [processor]);
   }
 
-  /** With the hosts of backfills and deadlines that are beside each. */
+  /** With the hosts of backfills and deadlines next to each scheduler. */
   async scheduler(options: { readonly parallelism?: number } = {}): Promise<SplitProcess> {
     const parts = await this.#parts({ TRADEWIND_PARALLELISM: `${options.parallelism ?? 4}` });
     const scheduler = createScheduler({ ...parts, lease: RARELY });
@@ -151,7 +151,7 @@ export class SplitRig {
     }, `the DAGs ${dagIds}`);
   }
 
-  /** Calls the API; `path` is below /api/v2. */
+  /** Calls the API; `path` is relative to /api/v2. */
   async call(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
     const response = await this.fetch(method, path, body);
     const text = await response.text();
@@ -170,7 +170,7 @@ export class SplitRig {
     });
   }
 
-  /** Answers its id, and its own in the database. */
+  /** Returns its run id and its id in the database. */
   async trigger(dagId: string, body: Record<string, unknown> = {}): Promise<{ id: number; runId: string }> {
     const made = await this.call("POST", `/dags/${dagId}/dagRuns`, { logical_date: null, ...body });
     const runId = `${made.dag_run_id}`;
@@ -183,7 +183,7 @@ export class SplitRig {
     return this.db.rows<R>(adhoc(sql), values);
   }
 
-  /** Until the query finds a row. */
+  /** Waits until the query returns a row. */
   async is(sql: string, values: readonly unknown[] = []): Promise<void> {
     await this.until(async () => (await this.rows(sql, values)).length > 0, `${sql} with ${values}`);
   }

@@ -11,14 +11,14 @@ export interface TestDatabase {
   close(): Promise<void>;
 }
 
-/** A fresh, migrated database, dropped after the test file. `empty`: without the schema. */
+/** A new, migrated database, dropped after the test file. `empty`: without the schema. */
 export async function testDatabase(
   options: DatabaseOptions & { readonly empty?: boolean } = {},
 ): Promise<TestDatabase> {
   const { adminUrl, template } = inject("testPostgres");
   const name = `tw_test_${process.pid}_${randomBytes(4).toString("hex")}`;
   const from = options.empty ? "template0" : template;
-  // Files are copied by the system, and not page by page by way of the log: faster, but only where fsync is off.
+  // Copies files instead of pages through the WAL: faster, but only with fsync off.
   const strategy = givenServer() === undefined ? "FILE_COPY" : "WAL_LOG";
   await onServer(adminUrl, `CREATE DATABASE ${name} TEMPLATE ${from} STRATEGY ${strategy}`);
   const url = urlOf(adminUrl, name);

@@ -1,4 +1,4 @@
-/** A process that runs triggers, as far as a trigger can see of it. */
+/** A process that runs triggers, as far as a trigger can see. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   ConnectionFacts,
@@ -60,18 +60,18 @@ export class TestHost implements TriggerHost {
     return work();
   }
 
-  /** Until so many more looks are over. */
+  /** Waits until this many more polls have ended. */
   async morePolls(count: number): Promise<void> {
     const enough = this.polls + count;
     await this.#until(() => this.polls >= enough);
   }
 
-  /** Until something like this has been logged. */
+  /** Waits until a matching line has been logged. */
   async logged(pattern: RegExp): Promise<void> {
     await this.#until(() => this.lines.some(({ message }) => pattern.test(message)));
   }
 
-  /** All that was ever logged, as a reader would see it. */
+  /** All logged lines, as a reader would see them. */
   get text(): string {
     return this.lines.map((line) => JSON.stringify(line)).join("\n");
   }
@@ -104,18 +104,18 @@ const BLANK: ConnectionFacts = {
   extra: null,
 };
 
-/** A trigger under way; stopped after the test. */
+/** A started trigger; stopped after the test. */
 export interface StartedTrigger {
-  /** What it yields next; asked for only when it is awaited, or `begin` was called. */
+  /** Its next event. Requested only when awaited, or by `begin`. */
   next(): Promise<TriggerYield>;
-  /** Asks for the next one without waiting; `hasFired` tells whether it came. */
+  /** Requests the next event without waiting; `hasFired` reports whether it has arrived. */
   begin(): { readonly hasFired: boolean; readonly outcome: Promise<TriggerYield> };
   stop(): Promise<void>;
 }
 
 export async function startTrigger(kind: string, args: Json, host: TestHost): Promise<StartedTrigger> {
   const program = await builtinTrigger(kind);
-  if (program === undefined) throw new Error(`there is no ${kind}`);
+  if (program === undefined) throw new Error(`unknown trigger kind ${kind}`);
   const trigger: RunningTrigger = await program.start(args, host);
   let stopping: Promise<void> | undefined;
   const stop = () => {
@@ -148,7 +148,7 @@ afterTest(async () => {
   await Promise.all(started.splice(0).map((stop) => stop()));
 });
 
-/** A call as the SDK would make it. */
+/** A call as the SDK creates it. */
 export function callOf(kind: string, args: Json): TriggerCall {
   return { kind, args, source: "builtin", queue: "default", replicas: 1, wake: null, timed: null };
 }

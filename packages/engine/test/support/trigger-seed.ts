@@ -1,4 +1,4 @@
-/** Triggers and waits as rows, for tests of what is done with them. */
+/** Triggers and waits as rows. */
 import { randomBytes, randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import { adhoc, type Connection, type Database } from "../../src/store/database/database.ts";
@@ -10,7 +10,7 @@ export interface TriggerSeed {
   readonly queue?: string;
   readonly replicas?: 1 | 2;
   readonly dagId?: string;
-  /** From now. */
+  /** Relative to now. */
   readonly wakeMs?: number;
   readonly timed?: { readonly payload: Json };
   readonly ownerJob?: number;
@@ -38,7 +38,7 @@ export async function seedTrigger(db: Connection, seed: TriggerSeed = {}): Promi
   return row.id;
 }
 
-/** A wait of some task of the run; answers its attempt. */
+/** A wait of a task of the run; returns its attempt. */
 export async function seedWait(
   db: Connection,
   wait: { readonly runId: number; readonly triggerId: number; readonly taskId?: string },
@@ -84,7 +84,7 @@ export async function triggerRow(db: Connection, id: number): Promise<TriggerRow
   );
 }
 
-/** A triggerer's job; 0 ms: its lease is over. */
+/** A triggerer's job; 0 ms: its lease has expired. */
 export async function seedTriggerer(db: Database, leaseMs = 60_000): Promise<number> {
   return (await registerJob(db, { kind: "triggerer", hostname: "here", pid: 1, version: "0" }, leaseMs)).id;
 }

@@ -28,7 +28,7 @@ export interface RunningTriggerer {
 
 /** Short enough for a test, long enough for a busy machine. */
 const SHORT_LEASE = { ttlMs: 2_000, renewMs: 400, marginMs: 400 };
-/** Nothing happens because of a heartbeat. */
+/** Heartbeats have no effect during a test. */
 export const LONG_LEASE = { ttlMs: 120_000, renewMs: 60_000, marginMs: 5_000 };
 
 export class TriggererRig {
@@ -59,7 +59,7 @@ export class TriggererRig {
     this.runId = parts.runId;
   }
 
-  /** Every triggerer is as if in a process of its own: joined by the database alone. */
+  /** Every triggerer behaves like a separate process: connected by the database only. */
   async triggerer(
     options: Partial<TriggererOptions> & { readonly url?: string } = {},
   ): Promise<RunningTriggerer> {
@@ -98,7 +98,7 @@ export class TriggererRig {
     return running;
   }
 
-  /** A bundle with one kind of trigger; `body` is that of `run(args, host)`. Answers the bundle's hash. */
+  /** A bundle with one kind of trigger; `body` is that of `run(args, host)`. Returns the bundle's hash. */
   async bundle(kind: string, body: string, change = (code: string) => code): Promise<string> {
     const name = kind.replaceAll(/\W/g, "_");
     const code = `// ${crypto.randomUUID()}\n${change(triggerText(kind, body))}\nexport function tradewind$classes() { return [${name}]; }\n`;
@@ -107,9 +107,9 @@ export class TriggererRig {
     return hash;
   }
 
-  /** A trigger of that bundle; others are told. */
+  /** A trigger of that bundle; triggerers are notified. */
   async trigger(kind: string, bundle: string | null, seed: TriggerSeed = {}): Promise<number> {
-    // In one transaction: a triggerer that looks just now must not find it without its bundle.
+    // In one transaction: a triggerer that polls now must not find it without its bundle.
     return await this.db.transaction(async (tx) => {
       const id = await seedTrigger(tx, { ...seed, kind });
       await tx.rows(adhoc("UPDATE trigger SET bundle_hash = $2 WHERE id = $1"), [id, bundle]);
@@ -117,13 +117,13 @@ export class TriggererRig {
     });
   }
 
-  /** A trigger with one wait; answers both. */
+  /** A trigger with one wait; returns both. */
   async wait(
     kind: string,
     bundle: string | null,
     seed: TriggerSeed = {},
   ): Promise<{ triggerId: number; attempt: string }> {
-    // In one transaction, as its owner does it: a trigger without a wait would be swept.
+    // In one transaction, as by an owner: a trigger without a wait would be swept.
     const ids = await this.db.transaction(async (tx) => {
       const triggerId = await seedTrigger(tx, { ...seed, kind });
       await tx.rows(adhoc("UPDATE trigger SET bundle_hash = $2 WHERE id = $1"), [triggerId, bundle]);
@@ -137,7 +137,7 @@ export class TriggererRig {
     await this.db.rows(adhoc("SELECT pg_notify('tradewind', $1)"), [topic]);
   }
 
-  /** What the wait was told, when it was. */
+  /** Waits for the outcome of the wait. */
   async outcome(attempt: string, withinMs = 20_000): Promise<Json> {
     await this.until(
       async () => (await waitRow(this.db, attempt)).fired_at !== null,
@@ -152,7 +152,7 @@ export class TriggererRig {
     return (await this.db.rows<{ owner_job: number | null }>(adhoc(sql))).map((row) => row.owner_job);
   }
 
-  /** Until the job's lease was renewed so often. */
+  /** Waits until the job's lease was renewed this many times. */
   async heartbeats(jobId: number, count: number): Promise<void> {
     const seen = new Set<string>();
     await this.until(async () => {
@@ -165,7 +165,7 @@ export class TriggererRig {
     }, `${count} heartbeats`);
   }
 
-  /** The lines that triggers wrote into the logs of this wait. */
+  /** The lines that triggers wrote to the logs of this wait. */
   async log(attempt: string): Promise<LogLine[]> {
     const folder = join(this.root, "logs", "dag", `${this.runId}`);
     const names = await readdir(folder, { recursive: true }).catch(() => []);
@@ -178,11 +178,12 @@ export class TriggererRig {
       .map((line) => JSON.parse(line) as LogLine);
   }
 
-  /** Waits for a condition of the outside world; there is no event to await for it. */
+  /** Polls for an external condition that has no event. */
   async until(holds: () => Promise<boolean> | boolean, what: string, withinMs = 20_000): Promise<void> {
     const deadline = performance.now() + withinMs;
     while (!(await holds())) {
-      if (performance.now() > deadline) throw new Error(`waited ${withinMs} ms in vain for: ${what}`);
+      if (performance.now() > deadline)
+        throw new Error(`timed out after ${withinMs} ms waiting for: ${what}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
   }

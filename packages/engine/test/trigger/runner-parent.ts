@@ -1,4 +1,4 @@
-/** For tests: a process that runs a trigger in a busy loop, to be killed. Prints the pid of the child it is in. */
+/** A process that runs a trigger in a busy loop, for tests that kill it. Prints the pid of its child process. */
 import { silentLogger } from "../../src/service/logger.ts";
 import { TriggerRunner } from "../../src/trigger/process/trigger-runner.ts";
 

@@ -1,4 +1,4 @@
-/** A real TriggerRunner with a real child, for tests: runs triggers of bundles made by the real bundler. */
+/** A real TriggerRunner with a real child process: runs triggers of bundles built by the real bundler. */
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -28,12 +28,10 @@ export type Heard =
   | { readonly on: "members"; readonly id: number; readonly fired: readonly string[] }
   | { readonly on: "blocked"; readonly stall: Stall }
   | { readonly on: "ignoredAbort"; readonly ignored: IgnoredAbort }
-  /** What the engine's own log says. */
+  /** The engine's own log. */
   | { readonly on: "engine"; readonly message: string; readonly text: string };
 
-/**
- * A trigger as its class would have it: `body` is that of an async generator `run(args, host)`, which yields payloads.
- */
+/** A trigger class as source text: `body` is that of an async generator `run(args, host)`, which yields payloads. */
 export function triggerText(id: string, body: string, more = ""): string {
   const name = id.replaceAll(/\W/g, "_");
   return `
@@ -98,13 +96,13 @@ export class RunnerUnderTest {
       blocked: (stall) => under.#hear({ on: "blocked", stall }),
       ignoredAbort: (ignored) => under.#hear({ on: "ignoredAbort", ignored }),
     });
-    // There is a child only while there is something to run.
+    // The child process exists only while a trigger runs.
     under.run(KEEPER, "keeper", await under.bundle(KEEPER_TEXT));
     await up.promise;
     return under;
   }
 
-  /** Bundles `text` as a DAG file beside `files`; answers where the bundle is. */
+  /** Bundles `text` as a DAG file next to `files`; returns the path of the bundle. */
   async bundle(text: string, files: Readonly<Record<string, string>> = {}): Promise<string> {
     const folder = join(this.dir, `dags-${++this.#bundles}`);
     for (const [file, content] of Object.entries({ "dag.js": text, ...files })) {
@@ -148,7 +146,7 @@ export class RunnerUnderTest {
     return outcome.error;
   }
 
-  /** The first report that matches, whether it is here already or still to come. */
+  /** The first matching report, past or future. */
   async hears<T extends Heard["on"]>(
     on: T,
     matches: (each: Extract<Heard, { on: T }>) => boolean = () => true,

@@ -37,7 +37,7 @@ const scheduled = (schedule: ReturnType<typeof on>) =>
   manifest(dag("x", { schedule }, (d) => void d.task("t", () => 1)) as Dag<never>).schedule;
 
 describe("a schedule on assets", () => {
-  test("is a condition on signals, with how they are gathered", () => {
+  test("becomes a condition on signals with its gather options", () => {
     expect(scheduled(on(orders) as never)).toEqual({
       kind: "signal",
       when: leaf("s3://orders"),
@@ -61,7 +61,7 @@ describe("a schedule on assets", () => {
     });
   });
 
-  test("may have one time among its parts", () => {
+  test("accepts one time among its parts", () => {
     const schedule = scheduled(on(any(orders, cron("0 6 * * *", "Europe/Berlin"))) as never);
     expect(schedule).toMatchObject({
       when: { kind: "any", of: [leaf("s3://orders"), time] },
@@ -81,11 +81,11 @@ describe("a schedule on assets", () => {
     ['each must be one of "batch", "event"', () => on(orders, { each: "all" as never })],
     ['unknown option "route"', () => on(orders, { route: "x" } as never)],
     ["a task cannot be part", () => on(all(orders, { kind: "output" } as never))],
-  ])("%s", (words, define) => {
+  ])("rejects with: %s", (words, define) => {
     expect(() => dag("x", (d) => void d.task("t", { on: [define() as never] }, () => 1))).toThrow(words);
   });
 
-  test("gives the run its events, checked and typed", async () => {
+  test("passes validated and typed events to the run", async () => {
     const defined = dag("x", { schedule: on(any(orders, customers)) }, (d) => {
       d.task("t", (_, ctx) => {
         type Event = AssetEvent<z.output<typeof rows>> | AssetEvent<string[]>;
@@ -123,7 +123,7 @@ describe("tasks", () => {
   const one = (run: (ctx: TaskContext) => unknown, produces = [orders, customers, daily]) =>
     dag("x", (d) => void d.task("t", { produces }, (_, ctx) => run(ctx) as Promise<number>));
 
-  test("say what they produce and consume; those that do not are described as ever", () => {
+  test("list their assets in the manifest, and leave it unchanged without any", () => {
     const [made, plain] = manifest(
       dag("x", (d) => {
         d.task("made", { produces: [orders, daily, orders], consumes: [customers] }, () => 1);
@@ -136,7 +136,7 @@ describe("tasks", () => {
     expect(plain).not.toHaveProperty("consumes");
   });
 
-  test("tell events with their success, as given", async () => {
+  test("publish their events with the success", async () => {
     const outcome = await attempt(
       one(async (ctx) => {
         await ctx.produce(orders, { rows: 1 }, { partition: "mon" });
@@ -159,7 +159,7 @@ describe("tasks", () => {
     });
   });
 
-  test("tell nothing when they do not succeed", async () => {
+  test("publish nothing unless they succeed", async () => {
     const skipped = one(async (ctx) => {
       await ctx.produce(orders, { rows: 1 });
       return skip("no");
@@ -170,18 +170,14 @@ describe("tasks", () => {
   test.each<[string, string, (ctx: TaskContext) => Promise<unknown>]>([
     ["TW_BAD_ASSET", "add it to its `produces`", (ctx) => ctx.produce(asset("s3://other"), null)],
     ["TW_BAD_ASSET", 'alias "weekly"', (ctx) => ctx.produce(assetAlias("weekly"), orders, null)],
-    ["TW_BAD_ASSET", "what asset() returned", (ctx) => ctx.produce("s3://orders" as never, null)],
-    ["TW_BAD_ASSET", "what asset() returned", (ctx) => ctx.produce(daily, "s3://orders" as never, null)],
+    ["TW_BAD_ASSET", "the result of asset()", (ctx) => ctx.produce("s3://orders" as never, null)],
+    ["TW_BAD_ASSET", "the result of asset()", (ctx) => ctx.produce(daily, "s3://orders" as never, null)],
     ["TW_ASSET_INVALID", "payload: rows", (ctx) => ctx.produce(orders, { rows: "x" as never })],
     ["TW_ASSET_INVALID", "payload[0] is a Date", (ctx) => ctx.produce(customers, [new Date() as never])],
-    [
-      "TW_ASSET_INVALID",
-      "belongs at the asset's address",
-      (ctx) => ctx.produce(customers, ["x".repeat(70_000)]),
-    ],
+    ["TW_ASSET_INVALID", "at the asset's address", (ctx) => ctx.produce(customers, ["x".repeat(70_000)])],
     ["TW_ASSET_INVALID", "a partition has", (ctx) => ctx.produce(customers, null, { partition: "" })],
     ["TW_STEP_NESTED", "put it outside", (ctx) => ctx.once("s", () => ctx.produce(customers, null))],
-  ])("%s: %s", async (code, words, run) => {
+  ])("rejects with %s: %s", async (code, words, run) => {
     const outcome = await attempt(one(run), "t", { host: new RecordingHost() });
     expect(outcome).toMatchObject({
       kind: "failed",
@@ -189,7 +185,7 @@ describe("tasks", () => {
     });
   });
 
-  test("that defer to another method cannot have told what would be lost", async () => {
+  test("reject a deferral to another method that would lose an event", async () => {
     class Late extends Operator<object, string> {
       async execute(ctx: TaskContext) {
         await ctx.produce(customers, null);
@@ -212,14 +208,14 @@ test.each<[string, () => unknown]>([
   ["Standard Schema", () => asset("a", { schema: 7 } as never)],
   ['unknown option "name"', () => asset("a", { name: "b" } as never)],
   [
-    "produces takes what asset()",
+    "produces takes results of asset()",
     () => dag("x", (d) => void d.task("t", { produces: ["a" as never] }, () => 1)),
   ],
   [
-    "consumes takes what asset()",
+    "consumes takes results of asset()",
     () => dag("x", (d) => void d.task("t", { consumes: [{} as never] }, () => 1)),
   ],
-])("%s", (words, define) => {
+])("rejects with: %s", (words, define) => {
   expect(define).toThrow(words);
 });
 

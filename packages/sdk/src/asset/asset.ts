@@ -1,7 +1,7 @@
 /**
- * Assets: data with an address, that tasks produce and other DAGs are scheduled on. An asset is declared once and used
- * on both sides, so that the compiler compares them. What happens to it is a signal of the namespace "asset" whose key
- * is the address.
+ * Assets: data with an address that tasks produce and other DAGs are scheduled on. Producers and consumers share one
+ * declaration, so the compiler checks both. An asset event is a signal in the namespace "asset"; its key is the
+ * address.
  */
 
 import { DagDefinitionError, show } from "../check/errors.ts";
@@ -16,26 +16,33 @@ import {
 import type { AssetManifest, Json, SignalCondition } from "../manifest.ts";
 import { CONDITION, type Condition, type ConditionNode, type VALUE } from "../schedule/condition.ts";
 
-/** The namespace of signals that tell of assets. The engine alone writes it. */
+/** The namespace of asset events; only the engine writes to it. */
 export const ASSET_NAMESPACE = "asset";
 
-/** Something that happened to an asset: a task has produced it, or somebody says that it has changed. */
+/**
+ * An event of an asset: a task produced the asset, or an external program reported a change.
+ * @example d.task("log", (_, ctx) => ctx.assetEvents.forEach((event: AssetEvent) => ctx.log.info(event.uri, { by: event.source })));
+ */
 export interface AssetEvent<Payload = Json> {
-  /** Of later events of the same asset it is higher. */
+  /** Grows with each event of the same asset. */
   readonly id: number;
   readonly uri: string;
-  /** What the producer said about it; null: nothing. */
+  /** The payload given by the producer, or null. */
   readonly payload: Payload | null;
-  /** The part of the asset that it is about; null: the whole. */
+  /** The partition of the asset that changed, or null for the whole asset. */
   readonly partition: string | null;
-  /** The alias under which it was produced, if any. */
+  /** The alias under which the asset was produced, or null. */
   readonly alias: string | null;
-  /** ISO instant. */
+  /** An ISO instant. */
   readonly time: string;
-  /** The task that produced it; null: it comes from outside. */
+  /** The task that produced the asset, or null for an external event. */
   readonly source: AssetSource | null;
 }
 
+/**
+ * The task instance that produced an asset.
+ * @example const describe = (source: AssetSource) => `${source.dagId}/${source.runId}/${source.taskId}`;
+ */
 export interface AssetSource {
   readonly dagId: string;
   readonly runId: string;
@@ -43,13 +50,16 @@ export interface AssetSource {
   readonly mapIndex: number;
 }
 
-/** The params of a DAG that runs on assets; a run that somebody starts by hand may have none. */
+/**
+ * The params of a DAG that is scheduled on assets; all fields are missing in a run that was triggered manually.
+ * @example const uris = (params: AssetParams<AssetEvent>) => params.assetEvents?.map(({ uri }) => uri) ?? [];
+ */
 export interface AssetParams<Event> {
-  /** What has happened since the last run, in its order. Empty: its time has come, and nothing happened. */
+  /** The events since the last run, in order; empty if only the time of the schedule was reached. */
   readonly assetEvents?: readonly Event[];
-  /** With `partitioned`: the partition of all of them. */
+  /** The partition of all events of the run, with `partitioned`. */
   readonly partition?: string | null;
-  /** Of a condition with a time: the latest moment that has come since the last run. */
+  /** The latest time that was reached since the last run, for a condition with a time. */
   readonly time?: string;
 }
 
@@ -57,7 +67,10 @@ declare const SENT: unique symbol;
 
 type AssetNode = Extract<ConditionNode, { kind: "signal" }>;
 
-/** What {@link asset} makes. `Sent` is what producers give, `Payload` what the schema makes of it for consumers. */
+/**
+ * The type of {@link asset}: producers pass a `Sent`, consumers receive the `Payload` that the schema makes of it.
+ * @example const orders: Asset<{ rows: number }> = asset<{ rows: number }>("s3://shop/orders");
+ */
 export class Asset<Payload = Json, Sent = Payload> implements Condition<AssetEvent<Payload>> {
   declare readonly [VALUE]?: AssetEvent<Payload>;
   declare readonly [SENT]?: Sent;
@@ -76,7 +89,7 @@ export class Asset<Payload = Json, Sent = Payload> implements Condition<AssetEve
   }
 
   /**
-   * Whether an event is one of this asset, for the compiler too.
+   * Returns whether an event belongs to this asset, and narrows its type.
    *
    * @example
    * ```ts
@@ -89,7 +102,10 @@ export class Asset<Payload = Json, Sent = Payload> implements Condition<AssetEve
   }
 }
 
-/** What {@link assetAlias} makes. */
+/**
+ * The type of {@link assetAlias}.
+ * @example const daily: AssetAlias = assetAlias("daily");
+ */
 export class AssetAlias implements Condition<AssetEvent> {
   declare readonly [VALUE]?: AssetEvent;
   readonly kind = "assetAlias";
@@ -105,7 +121,10 @@ export class AssetAlias implements Condition<AssetEvent> {
   }
 }
 
-/** Any asset, whatever its type. */
+/**
+ * An asset of any type.
+ * @example const uris = (assets: AnyAsset[]) => assets.map(({ uri }) => uri);
+ */
 export interface AnyAsset extends Condition {
   readonly kind: "asset";
   readonly uri: string;
@@ -113,11 +132,18 @@ export interface AnyAsset extends Condition {
   readonly description: string | null;
 }
 
-/** What `produces` takes. */
+/**
+ * An asset or an alias, for the option `produces`.
+ * @example const produces: Producible[] = [asset("s3://shop/orders"), assetAlias("daily")];
+ */
 export type Producible = AnyAsset | AssetAlias;
 
+/**
+ * Options of {@link asset}.
+ * @example const options: AssetOptions = { group: "shop", description: "One file per day." };
+ */
 export interface AssetOptions {
-  /** Puts assets that belong together next to each other ("asset"). */
+  /** The group under which the asset is listed (default "asset"). */
   readonly group?: string;
   readonly description?: string;
 }
@@ -125,15 +151,15 @@ export interface AssetOptions {
 type PayloadIsJson<S extends StandardSchemaV1> = IsJson<SchemaInput<S>, "payload">;
 
 /**
- * Declares an asset by its address, and by a schema or a type argument what its producers say about it. Nobody reads or
- * writes what is at the address but your tasks.
+ * Declares an asset by its address; a schema or a type argument gives the type of its payloads.
+ * @see docs/guides/assets.md
  *
  * @example
  * ```ts
  * const orders = asset("s3://shop/orders", { schema: z.object({ rows: z.number() }) });
  * d.task("export", { produces: [orders] }, (_, ctx) => ctx.produce(orders, { rows: 12 }, { partition: "2027-01-04" }));
  * dag("report", { schedule: on(orders) }, (d) => {
- *   d.task("sum", (_, ctx) => ctx.params.assetEvents?.map(({ payload }) => payload?.rows ?? 0) ?? skip("started by hand"));
+ *   d.task("sum", (_, ctx) => ctx.params.assetEvents?.map(({ payload }) => payload?.rows ?? 0) ?? skip("triggered manually"));
  * });
  * ```
  */
@@ -160,7 +186,7 @@ export function asset(uri: string, options?: AssetOptions & { readonly schema?: 
 }
 
 /**
- * Declares a name under which a task produces assets that are known only when it runs.
+ * Declares a name for assets whose addresses are known only when the task runs.
  *
  * @example
  * ```ts
@@ -179,7 +205,7 @@ export function assetAlias(name: string, options?: { readonly group?: string }):
   });
 }
 
-/** By shape: it may come from a package with its own copy of the SDK. */
+/** Compares the shape, not the class: an asset may come from another copy of the SDK. */
 export function isAsset(value: unknown): value is AnyAsset {
   return hasKind(value, "asset") && typeof (value as AnyAsset).uri === "string";
 }
@@ -188,20 +214,19 @@ export function isAlias(value: unknown): value is AssetAlias {
   return hasKind(value, "assetAlias") && typeof (value as AssetAlias).name === "string";
 }
 
-/** The manifest's form of a task's `produces` or `consumes`. */
+/** The manifest form of a task's `produces` or `consumes`. */
 export function assetManifests(value: unknown, where: string): AssetManifest[] {
   const given: readonly unknown[] = Array.isArray(value) ? value : [value];
   const named = new Map<string, AssetManifest>();
   for (const each of given) {
     const manifest = assetManifest(each);
-    if (manifest === null)
-      throw bad(`${where} takes what asset() and assetAlias() return, got ${show(each)}`);
+    if (manifest === null) throw bad(`${where} takes results of asset() and assetAlias(), got ${show(each)}`);
     named.set(manifest.kind === "asset" ? `asset ${manifest.uri}` : `alias ${manifest.name}`, manifest);
   }
   return [...named.values()];
 }
 
-/** null: it is neither an asset nor an alias. */
+/** Returns null if the value is neither an asset nor an alias. */
 export function assetManifest(value: unknown): AssetManifest | null {
   if (isAsset(value)) {
     const { description, group, uri } = value;

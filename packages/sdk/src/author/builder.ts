@@ -22,66 +22,109 @@ import type { Gathered, ItemOf, Over } from "./mapping.ts";
 import type { MapDagOptions, SubDagOptions, WithoutParams } from "./sub-dag.ts";
 import type { TaskOptions } from "./task-options.ts";
 
-/** The work of a task: receives its inputs and the context, returns the output. */
+/**
+ * The function of a task: it receives the inputs and the context, and returns the output.
+ * @example const hello: Handler<NoInputs, "allSuccess", AnyParams, string> = (_, ctx) => `hello ${ctx.run.id}`;
+ */
 export type Handler<I, Rule, Params, R> = (inputs: InputValues<I, Rule>, ctx: TaskContext<Params>) => R;
 
-/** The options whose types flow into the handler. */
+/**
+ * The options of a task that decide the types of its inputs.
+ * @example const edges: Edges<{ rows: Output<{ id: number }[]> }, "allDone"> = { inputs: { rows }, rule: "allDone" };
+ */
 export interface Edges<I, Rule> {
   /** Outputs of other tasks, by the name under which the handler receives them. */
   readonly inputs?: I;
-  /** When the task may start, by the states of its upstream tasks ("allSuccess"). Decides the type of the inputs. */
+  /** The trigger rule (default "allSuccess"), which also decides the types of the inputs. */
   readonly rule?: Rule;
 }
 
-/** The work of one instance of a mapped task: receives its item besides. */
+/**
+ * The function of a mapped task: it also receives the item.
+ * @example const size: MapHandler<string, NoInputs, "allSuccess", AnyParams, number> = (item) => item.length;
+ */
 export type MapHandler<T, I, Rule, Params, R> = (
   item: T,
   inputs: InputValues<I, Rule>,
   ctx: TaskContext<Params>,
 ) => R;
 
-/** Names an item by its fields: `(file) => file.name`, or text with fields in it. */
+/**
+ * A function that builds the label of an item from its fields.
+ * @example const label: MapLabelFunction<Output<{ name: string }[]>> = (file) => file.name;
+ */
 export type MapLabelFunction<O> = (item: LabelItem<ItemOf<O>>) => string | LabelField;
 
+/**
+ * Options of a mapped task.
+ * @example const options: MapOptions<string[]> = { over: ["eu", "us"], limit: 2, label: (region) => region };
+ */
 export interface MapOptions<O> {
-  /** The output of a task that is a list, a list, {@link zip} or {@link cross}: one instance per item. */
+  /** The items: an output that is a list, a list, {@link zip} or {@link cross}. */
   readonly over: O;
-  /** How many instances may be active at once in a run; of `mapDag`, how many items may be under way at once. */
+  /** The maximum number of active instances per run; for `mapDag`, of unfinished items. */
   readonly limit?: number;
-  /** What an instance is called: a field of its item, or text with fields in it. Read once, when the file is loaded. */
+  /**
+   * The label of an instance: a field of its item, or text with fields in it; evaluated once, when the file is loaded.
+   */
   readonly label?: MapLabelFunction<O>;
 }
 
-/** Which direct downstream tasks a branch follows: full ids, handles, groups, or nothing to skip them all. */
+/**
+ * The direct downstream tasks that a branch follows; an empty choice skips all of them.
+ * @example const choice: BranchChoice = ["load", "report"];
+ */
 export type BranchChoice = BranchTarget | readonly BranchTarget[] | null | undefined;
 
-/** What the function of a branch returns: its choice, {@link skip} or {@link fail}. */
+/**
+ * The return value of a branch function: a choice, {@link skip} or {@link fail}.
+ * @example const choose = (size: number): BranchResult => (size === 0 ? skip("no rows") : "load");
+ */
 export type BranchResult = BranchChoice | Control | Promise<BranchChoice | Control>;
 
+/**
+ * A task or group that a branch can choose, by full id or by handle.
+ * @example const target: BranchTarget = rows;
+ */
 export type BranchTarget = string | AnyOutput | Group;
 
+/**
+ * Options of `d.shortCircuit`.
+ * @example const options: ShortCircuitOptions = { respectRules: true };
+ */
 export interface ShortCircuitOptions {
-  /** true: skip the direct downstream tasks only, and let the trigger rules of the others decide (false). */
+  /** Skip only the direct downstream tasks and let trigger rules decide about the others (default false). */
   readonly respectRules?: boolean;
 }
 
+/**
+ * Options of `d.teardown`.
+ * @example const options: TeardownOptions<{ id: number }[]> = { of: rows, failsRun: true };
+ */
 export interface TeardownOptions<T> {
-  /** What `d.setup` returned: its result is the first that the teardown is given. */
+  /** The handle that `d.setup` returned; its output is the first argument of the teardown. */
   readonly of: Output<T>;
-  /** true: a failing teardown fails the run (false). */
+  /** Fail the run if the teardown fails (default false). */
   readonly failsRun?: boolean;
 }
 
+/**
+ * Options of a mapped group.
+ * @example const options: MapGroupOptions<string[]> = { over: ["eu", "us"], limit: 1, retries: 2 };
+ */
 export interface MapGroupOptions<O, Params = AnyParams> extends GroupOptions<Params> {
-  /** The output of a task that is a list, a list, {@link zip} or {@link cross}: the whole group once per item. */
+  /** The items: an output that is a list, a list, {@link zip} or {@link cross}. */
   readonly over: O;
-  /** How many items may be under way at once: the next one begins when all tasks of another are through. */
+  /** The maximum number of unfinished items; the next item starts when all tasks of another one have ended. */
   readonly limit?: number;
-  /** What the instances of an item are called: see {@link MapOptions.label}. */
+  /** The label of an item, as in {@link MapOptions.label}. */
   readonly label?: MapLabelFunction<O>;
 }
 
-/** The options of `d.add`: an operator that names its inputs must be given them. */
+/**
+ * Options of `d.add`; `inputs` is required if the operator declares its inputs.
+ * @example const options: AddOptions<AnyInputs, "allDone", AnyParams> = { inputs: { rows }, rule: "allDone", retries: 3 };
+ */
 export type AddOptions<In, Rule extends TriggerRule, Params> = TaskOptions<Params> & {
   readonly rule?: Rule;
 } & (string extends keyof In
@@ -93,8 +136,7 @@ type AddArguments<In, Rule extends TriggerRule, Params> = string extends keyof I
   : [options: AddOptions<In, Rule, Params>];
 
 /**
- * Puts tasks into a DAG. A handle must exist before another task can name it, so a cycle cannot be written.
- * Use it as a parameter type to define parts of a DAG in functions of their own.
+ * Adds tasks to a DAG; a task can only name handles that exist already, so a DAG cannot have a cycle.
  *
  * @example
  * ```ts
@@ -121,12 +163,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<Produced<R>>;
 
   /**
-   * Adds a task made by an operator.
-   *
-   * @example
-   * ```ts
-   * const rows = d.add("count", new Count({ table: "sales" }), { retries: 3 });
-   * ```
+   * Adds a task from an operator.
+   * @example const rows = d.add("count", new Count({ table: "sales" }), { retries: 3 });
    */
   add<R, O, In = AnyInputs, Rule extends TriggerRule = "allSuccess">(
     id: string,
@@ -135,7 +173,7 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<Produced<R>>;
 
   /**
-   * Adds a node that waits for a trigger, without a process: its output is the event.
+   * Adds a task that waits for a trigger without a process; its output is the event.
    *
    * @example
    * ```ts
@@ -150,8 +188,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<Event>;
 
   /**
-   * Adds a task that chooses which of its direct downstream tasks run. The others are skipped, except those that are
-   * also reached from a chosen one. Its output is the list of ids it followed.
+   * Adds a task that chooses which of its direct downstream tasks run. The others are skipped unless they also follow a
+   * chosen task. The output is the list of chosen ids.
    *
    * @example
    * ```ts
@@ -168,7 +206,7 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<string[]>;
 
   /**
-   * Adds a task that ends this way when its condition is not met: a falsy result skips everything downstream.
+   * Adds a task that skips everything downstream if its function returns a falsy value.
    *
    * @example
    * ```ts
@@ -184,7 +222,7 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<boolean>;
 
   /**
-   * Adds a group: its tasks' ids begin with `id.`, and it is one box in the graph.
+   * Adds a group; the ids of its tasks begin with `id.`.
    *
    * @example
    * ```ts
@@ -199,8 +237,8 @@ export interface DagBuilder<Params = AnyParams> {
   group<T>(id: string, options: GroupOptions<Params>, build: (g: DagBuilder<Params>) => T): Group<T>;
 
   /**
-   * Adds a DAG as a task: each try makes a run of it, with these params, and waits for it without a worker. Its output is
-   * the result of that DAG: what the handles are worth that its build function returned.
+   * Adds a DAG as a task: each try creates a run of that DAG and waits for it without a worker. The output is the
+   * result of that run.
    *
    * @example
    * ```ts
@@ -219,7 +257,7 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<R>;
 
   /**
-   * As {@link map}, with a run of a DAG per item.
+   * Like {@link map}, with a run of a DAG per item.
    *
    * @example
    * ```ts
@@ -244,9 +282,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Mapped<R>;
 
   /**
-   * Adds a task that skips the tasks directly after it unless its run is the latest that the schedule asks for: of a
-   * run that is made up for, and of most of a backfill, only what does not come after it is done. Runs that the
-   * schedule has not made always pass. Its output says whether it is the latest.
+   * Adds a task that skips its direct downstream tasks unless its run is the newest scheduled run of the DAG. Runs
+   * that are not scheduled always pass. The output tells whether the run is the newest.
    *
    * @example
    * ```ts
@@ -257,8 +294,8 @@ export interface DagBuilder<Params = AnyParams> {
   latestOnly(id: string, options?: TaskOptions<Params> & { readonly rule?: TriggerRule }): Output<boolean>;
 
   /**
-   * Adds a task that runs once per item of a list. How long the list is may be known only when the run gets there. Its
-   * output is the list of all results, in the order of the items; over an empty list it is skipped.
+   * Adds a task that runs once per item of a list. The output is the list of results in the order of the items; the
+   * task is skipped if the list is empty.
    *
    * @example
    * ```ts
@@ -274,12 +311,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Mapped<Produced<R>>;
 
   /**
-   * As {@link map}, with an operator per item: the function makes it, in the process that runs it.
-   *
-   * @example
-   * ```ts
-   * const loaded = d.mapAdd("load", { over: tables }, (table) => new Copy({ table, to: "warehouse" }));
-   * ```
+   * Like {@link map}, with an operator per item; the function creates it in the process that runs the item.
+   * @example const loaded = d.mapAdd("load", { over: tables }, (table) => new Copy({ table, to: "warehouse" }));
    */
   mapAdd<
     const O extends Over,
@@ -298,9 +331,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Mapped<Produced<R>>;
 
   /**
-   * Adds a group that runs once per item of a list: inside, a task depends on those of its own item only, so that one
-   * item can be through while another has not begun. `result` has the lists of what the build function returns. Maps
-   * may be put into maps.
+   * Adds a group that runs once per item of a list. Inside, a task depends only on tasks of the same item. `result` has
+   * the lists of the outputs that the build function returns.
    *
    * @example
    * ```ts
@@ -318,8 +350,8 @@ export interface DagBuilder<Params = AnyParams> {
   ): Group<Gathered<T>>;
 
   /**
-   * Adds a task that makes what others need: a cluster, a schema, a lock. Whoever comes after it, directly or not, runs only
-   * if it has succeeded, whatever their rule.
+   * Adds a task that creates a resource, such as a cluster or a lock. All tasks downstream of it run only if it
+   * succeeds, under any trigger rule.
    *
    * @example
    * ```ts
@@ -337,8 +369,14 @@ export interface DagBuilder<Params = AnyParams> {
   ): Output<Produced<R>>;
 
   /**
-   * Adds the task that clears away what a setup has made, when all that came after the setup so far has ended, however it
-   * ended; not when the setup itself has not succeeded. Unless told so, its failure does not fail the run.
+   * Adds the task that removes the resource of a setup after all tasks downstream of that setup have ended, in any
+   * state. It is skipped if the setup did not succeed, and its failure does not fail the run by default.
+   *
+   * @example
+   * ```ts
+   * const cluster = d.setup("create_cluster", () => createCluster());
+   * d.teardown("delete_cluster", { of: cluster }, (cluster) => deleteCluster(cluster.id));
+   * ```
    */
   teardown<T, R, I extends InputHandles = NoInputs, Rule extends TriggerRule = "allDoneSetupSuccess">(
     id: string,

@@ -1,4 +1,4 @@
-/** Builds what handlers and callbacks receive, on top of the host that supervises the attempt. */
+/** Builds the contexts of handlers and callbacks on top of the host that supervises the attempt. */
 
 import { TaskError } from "../check/errors.ts";
 import type {
@@ -17,13 +17,15 @@ import { type AnyOutput, ownerOf } from "./handle.ts";
 import { eventsIn } from "./params/asset-params.ts";
 import type { DagPlan } from "./plan.ts";
 
-/** Where a context keeps its attempt, for the operators of this SDK; registered, since one may be of another copy. */
+/**
+ * The key of the attempt in a context; a registered symbol, because an operator may come from another copy of the SDK.
+ */
 const ATTEMPT = Symbol.for("tradewind.attempt");
 
-/** What built-in operators need beyond what every author may ask. */
+/** Facts for built-in operators that are not part of the public context. */
 export interface AttemptFacts {
   readonly host: TaskHost;
-  /** Since this try first started, waits and reschedules included. */
+  /** Time since the first start of this try, including waits and reschedules. */
   elapsedMs(): number;
 }
 
@@ -70,7 +72,7 @@ export function baseContext(
       if (!plan.tasks.has(taskId)) {
         throw new TaskError("TW_TASK_UNKNOWN", `ctx.output: dag "${plan.dagId}" has no task "${taskId}"`);
       }
-      // The value's type is what the handle says; the engine stores what the task returned.
+      // The handle declares the type; the engine stores what the task returned.
       return (await host.output(taskId, null)) as never;
     },
   };

@@ -19,7 +19,7 @@ function callback(defined: Dag, overrides: Partial<CallbackCall>) {
   });
 }
 
-test("the engine can run each callback of the DAG and of a task", async () => {
+test("runs each callback of the DAG and of a task", async () => {
   const seen: CallbackContext[] = [];
   const note = (ctx: CallbackContext) => void seen.push(ctx);
   const defined = dag("x", { onSuccess: note, onFailure: note }, (d) => {
@@ -43,13 +43,13 @@ test("the engine can run each callback of the DAG and of a task", async () => {
   expect(seen[0]).toMatchObject({ error, tryNumber: 3, params: { a: 1 }, run: { id: "manual__1" } });
 });
 
-test("a callback that does not exist is done at once", async () => {
+test("succeeds at once for a callback that does not exist", async () => {
   const defined = dag("x", (d) => void d.task("t", () => 1));
   expect(await callback(defined, { taskId: null })).toEqual({ ok: true });
   expect(await callback(defined, { taskId: "gone" })).toEqual({ ok: true });
 });
 
-test("a callback's error comes back as facts", async () => {
+test("returns the error of a callback as facts", async () => {
   const onFailure = () => {
     throw new Error("no network");
   };
@@ -60,7 +60,7 @@ test("a callback's error comes back as facts", async () => {
   });
 });
 
-test("a callback runs even when the conf is what is wrong; params are null then", async () => {
+test("runs a callback with null params if the conf is invalid", async () => {
   let params: unknown = "not called";
   const onFailure = (ctx: CallbackContext<{ n: number }>) => {
     params = ctx.params;

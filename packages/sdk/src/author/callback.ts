@@ -1,6 +1,6 @@
 /**
- * Callbacks of tasks, groups and of the DAG. They come after the fact: whatever they do, the outcome is stored. One that
- * hangs is given up, for it has a process to itself.
+ * Callbacks of tasks, groups and DAGs. They run after the outcome is stored and cannot change it. A callback that hangs
+ * is abandoned; it runs in a process of its own.
  */
 
 import type { Json } from "../manifest.ts";
@@ -16,14 +16,14 @@ import { setEnv } from "./params/env.ts";
 import { validateParams } from "./params/params.ts";
 import type { DagPlan } from "./plan.ts";
 
-/** Longer than any notification takes. */
+/** More than a notification takes. */
 const CALLBACK_LIMIT_MS = 60_000;
 
-/** Runs the callbacks that there are, one after another: one that fails does not stop the others. Never rejects. */
+/** Runs all callbacks of the event in order; a failing callback does not stop the next one. Never rejects. */
 export async function runCallback(plan: DagPlan, call: CallbackCall): Promise<CallbackOutcome> {
   const works = await workOf(plan, call);
   if (works.length === 0) return { ok: true };
-  // What is missing may be the very failure that is reported here.
+  // A missing value may be the failure that this callback reports.
   const missing = await setEnv(plan, call).catch((error: unknown) => [errorFacts(error)]);
   for (const { message } of missing) call.host.log("warn", message);
   const errors: ErrorFacts[] = [];
@@ -46,7 +46,7 @@ async function errorOf(
   let timer: NodeJS.Timeout | undefined;
   const limit = new Promise<never>((_, reject) => {
     timer = setTimeout(
-      () => reject(new Error(`callback took longer than ${CALLBACK_LIMIT_MS / 1000} s and was given up`)),
+      () => reject(new Error(`callback timed out after ${CALLBACK_LIMIT_MS / 1000} s`)),
       CALLBACK_LIMIT_MS,
     );
   });

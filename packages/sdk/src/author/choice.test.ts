@@ -30,19 +30,16 @@ test.each<[choice: BranchChoice, output: string[], skip: string[]]>([
   ["join", ["join"], ["a", "b", "g.c", "g.e"]],
   [[], [], ["a", "b", "g.c", "g.e", "join"]],
   [null, [], ["a", "b", "g.c", "g.e", "join"]],
-])(
-  "choosing %j skips the other direct tasks, but not those reached from a chosen one",
-  async (choice, output, skipped) => {
-    expect(
-      await attempt(
-        branching(() => choice),
-        "branch",
-      ),
-    ).toEqual({ kind: "success", output, skip: skipped });
-  },
-);
+])("skips the direct tasks that %j does not choose or reach", async (choice, output, skipped) => {
+  expect(
+    await attempt(
+      branching(() => choice),
+      "branch",
+    ),
+  ).toEqual({ kind: "success", output, skip: skipped });
+});
 
-test("handles and groups can be chosen too", async () => {
+test("accepts handles and groups as a choice", async () => {
   let choice: Output<number> | Group | undefined;
   const defined = dag("x", (d) => {
     const branch = d.branch("branch", () => choice);
@@ -60,7 +57,7 @@ test("handles and groups can be chosen too", async () => {
 const chosen: (Output<number> | Group)[] = [];
 
 test.each([["b2"], ["nowhere"], ["branch"], [5 as never]])(
-  "choosing %j, not directly downstream, is an error",
+  "rejects the choice %j, which is not directly downstream",
   async (choice) => {
     expect(
       await attempt(
@@ -80,7 +77,7 @@ test.each([["b2"], ["nowhere"], ["branch"], [5 as never]])(
   },
 );
 
-test("a branch may skip or fail itself", async () => {
+test("lets a branch skip or fail itself", async () => {
   expect(
     await attempt(
       branching(() => skip("no")),
@@ -95,7 +92,7 @@ test("a branch may skip or fail itself", async () => {
   ).toMatchObject({ kind: "failed", retry: false });
 });
 
-test("a short circuit rules out everything downstream, or the direct tasks only", async () => {
+test("skips everything downstream of a short circuit, or only the direct tasks", async () => {
   const defined = (met: unknown) =>
     dag("x", (d) => {
       const all = d.shortCircuit("all", () => met);
@@ -115,7 +112,7 @@ test("a short circuit rules out everything downstream, or the direct tasks only"
   }
 });
 
-test("a teardown is ruled out by nobody: what its setup has made is cleared away", async () => {
+test("never skips a teardown by a branch or a short circuit", async () => {
   const defined = dag("x", (d) => {
     const cluster = d.setup("create", () => "c");
     const gate = d.shortCircuit("gate", { after: cluster }, () => false);

@@ -1,6 +1,6 @@
 /**
- * What a branch or a short-circuit rules out. Never a teardown: what its setup has made is to be cleared away, whatever was
- * skipped in between; where the setup itself is skipped, so is the teardown, by its rule.
+ * The tasks that a branch or a short-circuit skips. A teardown is never among them: it has to remove the resource of
+ * its setup. If the setup itself is skipped, the rule of the teardown skips the teardown.
  */
 
 import { show, TaskError } from "../check/errors.ts";
@@ -9,7 +9,7 @@ import type { BranchTarget } from "./builder.ts";
 import { ownerOf } from "./handle.ts";
 import { type DagPlan, reachable } from "./plan.ts";
 
-/** Skips the direct downstream tasks that were not chosen, except those that are also reached from a chosen one. */
+/** Skips the direct downstream tasks that were not chosen, except tasks that a chosen one reaches. */
 export function branchOutcome(plan: DagPlan, taskId: string, result: unknown): TaskOutcome {
   const direct = plan.downstream.get(taskId) ?? [];
   const targets = result === undefined || result === null ? [] : Array.isArray(result) ? result : [result];
@@ -22,7 +22,7 @@ export function branchOutcome(plan: DagPlan, taskId: string, result: unknown): T
   };
 }
 
-/** When the condition is not met: skips everything downstream, or the direct ones only. */
+/** If the condition is false: skips everything downstream, or only the direct tasks. */
 export function shortCircuitOutcome(
   plan: DagPlan,
   taskId: string,
@@ -38,8 +38,8 @@ function isTeardown(plan: DagPlan, id: string): boolean {
 }
 
 /**
- * Only direct downstream tasks can be followed: a branch that names a later one would skip the way to it. A group
- * stands for those of its tasks that come directly after the branch.
+ * A branch can choose direct downstream tasks only: otherwise it would skip the path to its choice. A group stands for
+ * its tasks that are directly downstream of the branch.
  */
 function chosenIds(
   plan: DagPlan,

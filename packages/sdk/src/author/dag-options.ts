@@ -1,4 +1,4 @@
-/** The options of a DAG: their types, their defaults and the checks that make a bad one fail at definition. */
+/** The options of a DAG: types, defaults and checks. */
 
 import { orElse } from "../check/definition-errors.ts";
 import { DagDefinitionError, show } from "../check/errors.ts";
@@ -25,91 +25,107 @@ import { isTimetable, type Timetable } from "../schedule/timetable.ts";
 import { checkEnv, type Env } from "./params/env.ts";
 import { checkDefaults, type RawOptions, type TaskDefaults } from "./task-options.ts";
 
-/** Stands for "no params declared". */
+/**
+ * The default validator of a DAG without `params`.
+ * @example const options: DagOptions<NoSchema> = { schedule: "@daily" };
+ */
 export type NoSchema = StandardSchemaV1<AnyParams | undefined, AnyParams>;
 
-/** Options of a DAG. `S` is the validator given as `params`. */
+/**
+ * Options of a DAG; `S` is the validator given as `params`.
+ * @see docs/guides/options.md
+ * @example const options: DagOptions = { schedule: "@daily", start: "2027-01-01", catchup: true, defaults: { retries: 2 } };
+ */
 export interface DagOptions<S extends StandardSchemaV1 = NoSchema> {
   /**
-   * When runs are made: `cron()`, `every()`, `dates()`, a list of those, `once()`, `continuous()`, `on()`, a `Timetable`, a
-   * preset like "@daily", or null (null).
+   * When runs are created: `cron()`, `every()`, `dates()`, a list of these, `once()`, `continuous()`, `on()`, a
+   * `Timetable`, a preset like "@daily", or null (default null).
    */
   readonly schedule?: ScheduleOption;
-  /** The first moment that a scheduled run may stand for; an ISO text needs an offset or "Z". */
+  /** The first logical date of the schedule; an ISO text needs "Z" or an offset. */
   readonly start?: Moment;
-  /** The last such moment. */
+  /** The last logical date of the schedule. */
   readonly end?: Moment;
-  /** Makes the runs that were missed since `start` (false). */
+  /** Create the runs that were missed since `start` (default false). */
   readonly catchup?: boolean;
-  /** Scheduled runs are due up to that much later, each by a time of its own; their logical dates stay (none). */
+  /** Delay each scheduled run by a random time up to this limit; logical dates do not change (default none). */
   readonly jitter?: Duration;
-  /** Pauses the DAG when so many scheduled runs in a row have failed (never). */
+  /** Pause the DAG after this many failed scheduled runs in a row (default never). */
   readonly pauseAfterFailures?: number;
-  /** Runs of this DAG at once (16). */
+  /** The maximum number of active runs of this DAG (default 16). */
   readonly maxActiveRuns?: number;
-  /** Tasks at once within one run (16). */
+  /** The maximum number of active tasks per run (default 16). */
   readonly maxActiveTasks?: number;
-  /** Tasks at once over all runs of the DAG. */
+  /** The maximum number of active tasks over all runs of the DAG (default none). */
   readonly maxActiveTasksPerDag?: number;
-  /** The longest time a run may take. */
+  /** The maximum duration of a run (default none). */
   readonly runTimeout?: Duration;
-  /** How many times a failed run is tried again, as the same run (0). */
+  /** How many times a failed run is retried as the same run (default 0). */
   readonly runRetries?: number;
-  /** The wait before such a try ("5m"). */
+  /** The delay before a retry of the run (default "5m"). */
   readonly runRetryDelay?: Duration;
-  /** What runs again: what failed and all that comes after it ("failure"), or everything ("start"). */
+  /**
+   * What a retry of the run repeats: failed tasks and all downstream of them ("failure"), or everything ("start");
+   * default "failure".
+   */
   readonly runRetryFrom?: "failure" | "start";
-  /** By when a run has to have succeeded, and who is told when it has not: `deadline()`, one or several. */
+  /** Actions if a run has not succeeded in time: one or several `deadline()`. */
   readonly deadline?: Deadline | readonly Deadline[];
-  /** Closes the run when signals make it true: streaming tasks are stopped, rules are heard no more. */
+  /** Closes the run when this condition becomes true: streaming tasks are stopped and rules no longer apply. */
   readonly stop?: ConditionPart;
   /**
-   * What closes a run with streaming tasks or rules, besides `stop` and people: "batchDone", that all batch tasks have
-   * finished; or nothing ("stopped").
+   * What closes a run with streaming tasks or rules, besides `stop` and users: the end of all batch tasks
+   * ("batchDone"), or nothing ("stopped"); default "stopped".
    */
   readonly endWhen?: "stopped" | "batchDone";
-  /** Environment variables of its tasks and callbacks: texts, `variable("key")`, `connection("id").host`. */
+  /** Environment variables of tasks and callbacks: texts, `variable("key")`, `connection("id").host`. */
   readonly env?: Env;
-  /** Options for all tasks that do not say otherwise. */
+  /** Default options of all tasks. */
   readonly defaults?: TaskDefaults<SchemaOutput<S>>;
-  /** Validates the run's conf into `ctx.params`: zod, valibot, arktype, or any other Standard Schema. */
+  /** Validates the conf of a run into `ctx.params`: zod, valibot, arktype or any other Standard Schema. */
   readonly params?: S;
   readonly tags?: readonly string[];
   readonly owner?: string;
   readonly description?: string;
-  /** Markdown, shown in the UI. */
+  /** Markdown for the UI. */
   readonly docs?: string;
-  /** Functions to call, and notices to send, when a run has succeeded. */
+  /** Functions to call and notices to send after a run has succeeded. */
   readonly onSuccess?: CallbackOption<Callback<SchemaOutput<S>>>;
-  /** The same when a run has failed and is not tried again. */
+  /** Functions to call and notices to send after a run has failed without a retry left. */
   readonly onFailure?: CallbackOption<Callback<SchemaOutput<S>>>;
 }
 
-/** Options of a DAG that runs on events and has no schema of its own for its params: they are the event. */
+/**
+ * Options of a DAG that is scheduled on trigger events without a `params` schema of its own.
+ * @example const options: EventDagOptions<FileEvent> = { schedule: on(new FileTrigger({ path: "/data/in/*.csv" })) };
+ */
 export interface EventDagOptions<Event>
   extends Omit<DagOptions<StandardSchemaV1<EventParams<Event>>>, "schedule" | "params"> {
   readonly schedule: EventSchedule<Event>;
   readonly params?: undefined;
 }
 
-/** Options of a DAG that runs on signals and has no schema of its own for its params: they are the signal. */
+/**
+ * Options of a DAG that is scheduled on signals without a `params` schema of its own.
+ * @example const options: SignalDagOptions<{ order: string }> = { schedule: on(signal<{ order: string }>("order.paid")) };
+ */
 export interface SignalDagOptions<Value>
   extends Omit<DagOptions<StandardSchemaV1<SignalParams<Value>>>, "schedule" | "params"> {
   readonly schedule: SignalSchedule<Value>;
   readonly params?: undefined;
 }
 
-/** The part of a DAG's manifest that options decide; the params' JSON Schema is added when it is asked for. */
+/** The fields of a DAG's manifest that its options decide; the JSON Schema of the params is added on demand. */
 export type DagSettings = Omit<DagManifest, "dagId" | "paramsSchema" | "tasks" | "groups">;
 
-/** The functions of a DAG that run after the fact. */
+/** The callbacks of a DAG. */
 export interface DagCallbacks {
   readonly onSuccess: readonly Callback<never>[];
   readonly onFailure: readonly Callback<never>[];
   readonly deadlines?: readonly Deadline[];
 }
 
-/** A DAG's options, checked. */
+/** The options of a DAG, checked. */
 export interface CheckedDagOptions {
   readonly settings: DagSettings;
   readonly defaults: RawOptions;
@@ -123,7 +139,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
   const o = knownOptions(options, DAG_OPTION_NAMES, where, "dag");
   const none: DagSettings["schedule"] = { kind: "none" };
   const schedule = orElse(() => scheduleManifest(o["schedule"], `${where}: schedule`), none);
-  // Not null: that a start is missing does not follow from one that was refused.
+  // Not null: an invalid start must not be reported as a missing one, too.
   const start = orElse(() => instant(o["start"], `${where}: start`), new Date(0).toISOString());
   const end = orElse(() => instant(o["end"], `${where}: end`), null);
   const params = orElse(() => standardSchema(o["params"], where), null);
@@ -156,7 +172,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
     ...orElse(() => closing(o, where), {}),
     ...orElse(() => retrying(o, where), {}),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
-    // Of a schedule that was refused, nothing follows.
+    // An invalid schedule must not cause further errors.
     ...(schedule !== none && orElse(() => spreading(o, schedule, where), {})),
   };
   orElse(() => checkTogether(settings, where), undefined);
@@ -170,7 +186,7 @@ export function checkDagOptions(options: unknown, where: string): CheckedDagOpti
   };
 }
 
-/** Schedules whose runs are made at their moment, and not by what happens. */
+/** Schedules that create runs at known times. */
 const BY_TIME = new Set<DagSettings["schedule"]["kind"]>([
   "once",
   "cron",
@@ -180,7 +196,7 @@ const BY_TIME = new Set<DagSettings["schedule"]["kind"]>([
   "timetable",
 ]);
 
-/** Left out when not used, as `closing`. */
+/** Omitted if unused, like `closing`. */
 function spreading(
   o: RawOptions,
   { kind }: DagSettings["schedule"],
@@ -189,15 +205,15 @@ function spreading(
   const jitterMs = duration(o, "jitter", 0, where);
   const pauseAfterFailures = atLeast(o, "pauseAfterFailures", { min: 1, fallback: 0 }, where);
   if (jitterMs > 0 && !BY_TIME.has(kind))
-    throw bad(`${where}: jitter needs a schedule by time, like cron() or every(); "${kind}" is none`);
+    throw bad(`${where}: jitter needs a schedule by time, like cron() or every(), not "${kind}"`);
   if (pauseAfterFailures > 0 && !BY_TIME.has(kind) && kind !== "continuous")
     throw bad(
-      `${where}: pauseAfterFailures counts scheduled runs, and a schedule of the kind "${kind}" makes none`,
+      `${where}: pauseAfterFailures counts scheduled runs, and a schedule of the kind "${kind}" creates none`,
     );
   return { ...(jitterMs > 0 && { jitterMs }), ...(pauseAfterFailures > 0 && { pauseAfterFailures }) };
 }
 
-/** Left out when not used: the manifest of a DAG without it is the same as ever. */
+/** Omitted if unused, so that the manifests of other DAGs do not change. */
 function closing(o: RawOptions, where: string): Pick<DagSettings, "stop" | "endWhen"> {
   const at = `${where}: stop`;
   const endWhen = choice(o, "endWhen", ["stopped", "batchDone"], where);
@@ -207,22 +223,22 @@ function closing(o: RawOptions, where: string): Pick<DagSettings, "stop" | "endW
   };
 }
 
-/** Left out when not used, as `closing`. */
+/** Omitted if unused, like `closing`. */
 function retrying(o: RawOptions, where: string): Pick<DagSettings, "runRetry"> {
   const retries = atLeast(o, "runRetries", { min: 0, fallback: 0 }, where);
   const delayMs = duration(o, "runRetryDelay", 300_000, where);
   const from = choice(o, "runRetryFrom", ["failure", "start"], where);
   const idle = ["runRetryDelay", "runRetryFrom"].find((name) => o[name] !== undefined);
   if (retries === 0 && idle !== undefined)
-    throw bad(`${where}: ${idle} needs runRetries: how many times a failed run is tried again`);
+    throw bad(`${where}: ${idle} needs runRetries: how many times a failed run is retried`);
   return retries > 0 ? { runRetry: { retries, delayMs, from } } : {};
 }
 
-/** What only shows when options are seen side by side. */
+/** Checks options against each other. */
 function checkTogether(settings: DagSettings, where: string): void {
   const { schedule, start, end, catchup, maxActiveRuns, runTimeoutMs } = settings;
   if (start !== null && end !== null && start > end)
-    throw bad(`${where}: end ${end} lies before start ${start}`);
+    throw bad(`${where}: end ${end} is before start ${start}`);
   if (catchup && start === null) throw bad(`${where}: catchup needs a start to catch up from`);
   if (schedule.kind === "continuous" && maxActiveRuns !== 1) {
     throw bad(

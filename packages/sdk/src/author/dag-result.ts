@@ -1,10 +1,13 @@
-/** The result of a DAG: the outputs of those of its tasks that its build function returned. */
+/** The result of a DAG: the outputs of the tasks whose handles its build function returned. */
 
 import type { Json } from "../manifest.ts";
 import type { ResultTasks } from "../runtime/program.ts";
 import { type AnyOutput, type Output, ownerOf, sourceOf } from "./handle.ts";
 
-/** What a DAG gives to whoever runs it as a task: the value of the handle that its build function returned, or of each. */
+/**
+ * The type of a DAG's result: the output of the handle, or of each handle, that its build function returned.
+ * @example const result: ResultOf<{ total: Output<number> }> = { total: 7 };
+ */
 export type ResultOf<R> =
   R extends Output<infer T>
     ? T
@@ -12,7 +15,7 @@ export type ResultOf<R> =
       ? { readonly [K in keyof R]: R[K] extends Output<infer T> ? T : never }
       : null;
 
-/** undefined: what was returned are not handles of tasks of this DAG, and means nothing. */
+/** Returns undefined if the build function did not return handles of this DAG. */
 export function resultOf(returned: unknown, owner: object): ResultTasks | undefined {
   const taskId = ownTask(returned, owner);
   if (taskId !== null) return { taskId };

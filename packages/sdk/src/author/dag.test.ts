@@ -15,12 +15,12 @@ function taskOf(defined: Dag, id: string) {
   return manifestOf(defined).tasks.find((task) => task.taskId === id)!;
 }
 
-/** What `build` puts into a DAG of its own. */
+/** A DAG with the tasks that `body` adds. */
 function build(body: (d: DagBuilder) => void): Dag {
   return dag("x", body);
 }
 
-test("a task has the documented defaults", () => {
+test("gives a task the documented defaults", () => {
   expect(
     taskOf(
       build((d) => d.task("only", () => 1)),
@@ -56,7 +56,7 @@ test("a task has the documented defaults", () => {
   });
 });
 
-test("every option reaches the manifest", () => {
+test("writes every option to the manifest", () => {
   const defined = dag(
     "sales",
     {
@@ -157,7 +157,7 @@ test("every option reaches the manifest", () => {
   });
 });
 
-test("a DAG is a frozen value whose manifest is pure, frozen JSON", () => {
+test("returns a frozen DAG whose manifest is frozen JSON", () => {
   const defined = build((d) => d.group("g", (g) => g.task("t", () => 1)));
   expect(isDag(defined)).toBe(true);
   expect(isDag({ kind: "dag", id: "x" })).toBe(false);
@@ -169,7 +169,7 @@ test("a DAG is a frozen value whose manifest is pure, frozen JSON", () => {
   }
 });
 
-test("inputs and after become edges without duplicates", () => {
+test("turns inputs and after into edges without duplicates", () => {
   const defined = build((d) => {
     const a = d.task("a", () => 1);
     const b = d.add("b", new Load({ table: "t" }), { after: a });
@@ -184,7 +184,7 @@ test("inputs and after become edges without duplicates", () => {
   expect(taskOf(defined, "e").upstream).toEqual(["b"]);
 });
 
-test("a group prefixes ids; its after goes to its first tasks, coming after it means after its last", () => {
+test("prefixes ids with the group, applies its after to its first tasks, and puts downstream after its last", () => {
   const defined = build((d) => {
     const before = d.task("before", () => 1);
     const outer = d.group("outer", { after: before, docs: "box" }, (g) => {
@@ -213,7 +213,7 @@ test("a group prefixes ids; its after goes to its first tasks, coming after it m
   expect(taskOf(defined, "outer.inner.x").group).toBe("outer.inner");
 });
 
-test("defaults apply from the outside in, and undefined hides nothing", () => {
+test("applies defaults from the outside in and ignores undefined", () => {
   const onFailure = () => {};
   const defined = dag("x", { defaults: { retries: 5, queue: "a", onFailure } }, (d) => {
     d.task("plain", { retries: undefined }, () => 1);
@@ -225,12 +225,12 @@ test("defaults apply from the outside in, and undefined hides nothing", () => {
   expect(taskOf(defined, "g.inside")).toMatchObject({ retries: 1, queue: "b", callbacks: { failure: true } });
 });
 
-test("a continuous schedule has one run at a time", () => {
+test("allows one run at a time for a continuous schedule", () => {
   const defined = dag("x", { schedule: "@continuous" }, (d) => void d.task("t", () => 1));
   expect(manifestOf(defined).maxActiveRuns).toBe(1);
 });
 
-test("params without JSON Schema have none in the manifest", () => {
+test("omits the schema of params that have no JSON Schema", () => {
   const bare = {
     "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) },
   } as const;
@@ -243,7 +243,7 @@ test("params without JSON Schema have none in the manifest", () => {
   }
 });
 
-/** Definitions that the compiler cannot refuse, or that come from plain JavaScript. */
+/** Invalid definitions that the compiler cannot reject, or that come from plain JavaScript. */
 const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuilder) => void]> = {
   "duplicate task": [
     "TW_DUPLICATE_ID",
@@ -384,7 +384,7 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
   "empty dag": ["TW_EMPTY_DAG", /dag "x" has no tasks/, () => {}],
 };
 
-test.each(Object.keys(mistakes))("%s is refused", (name) => {
+test.each(Object.keys(mistakes))("rejects %s", (name) => {
   const [code, message, make] = mistakes[name]!;
   expect(() => build(make)).toThrow(
     expect.objectContaining({ code, message: expect.stringMatching(message) }),
@@ -410,7 +410,7 @@ test.each([
   ],
   [
     "TW_BAD_OPTION",
-    /end 2025.* lies before start 2026/,
+    /end 2025.* is before start 2026/,
     () => dag("x", { start: "2026-01-01", end: "2025-01-01" }, () => {}),
   ],
   ["TW_BAD_OPTION", /catchup needs a start/, () => dag("x", { catchup: true }, () => {})],
@@ -423,11 +423,11 @@ test.each([
   ["TW_BAD_OPTION", /tags must be an array/, () => dag("x", { tags: "a" as never }, () => {})],
   ["TW_BAD_OPTION", /takes \(id, build\)/, () => dag("x", {} as never)],
   ["TW_ASYNC_BUILD", /dag "x": the build function/, () => dag("x", async (d) => void d.task("t", () => 1))],
-])("a bad DAG is refused: %s %s", (code, message, make) => {
+])("rejects an invalid DAG: %s %s", (code, message, make) => {
   expect(make).toThrow(expect.objectContaining({ code, message: expect.stringMatching(message) }));
 });
 
-test("another DAG's handle is refused by name", () => {
+test("rejects a handle of another DAG by name", () => {
   let foreign: Output<number> | undefined;
   dag("first", (d) => {
     foreign = d.task("t", () => 1);
@@ -441,7 +441,7 @@ test("another DAG's handle is refused by name", () => {
   );
 });
 
-test("a builder that outlives its build function is closed", () => {
+test("closes a builder after its build function", () => {
   let leaked: DagBuilder | undefined;
   build((d) => {
     leaked = d;
@@ -450,7 +450,7 @@ test("a builder that outlives its build function is closed", () => {
   expect(() => leaked!.task("late", () => 1)).toThrow(expect.objectContaining({ code: "TW_BUILD_CLOSED" }));
 });
 
-test("a DAG of 20,000 tasks in 100 groups can be defined", () => {
+test("defines a DAG of 20,000 tasks in 100 groups", () => {
   const defined = build((d) => {
     for (let g = 0; g < 100; g++) {
       const group = d.group(`g${g}`, (inner) => {
@@ -471,7 +471,7 @@ test.each([
   ["default_args", /it is called "defaults"$/],
   ["start_date", /it is called "start"$/],
   ["executionTimeout", /it is called "timeout"; "timeout" is an option of tasks/],
-])("an error about the option %s of a DAG says where it belongs", (name, message) => {
+])("names the right place of the option %s in an error", (name, message) => {
   expect(() => dag("x", { [name]: 1 } as never, () => {})).toThrow(
     expect.objectContaining({ code: "TW_UNKNOWN_OPTION", message: expect.stringMatching(message) }),
   );

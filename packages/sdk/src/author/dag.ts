@@ -25,7 +25,10 @@ import type { DagPlan } from "./plan.ts";
 declare const CONF: unique symbol;
 declare const RESULT: unique symbol;
 
-/** A defined DAG: a frozen value. Export it from a file of the DAG folder, and Tradewind finds it. */
+/**
+ * A DAG: a frozen value that a DAG file exports.
+ * @example const hello: Dag = dag("hello", (d) => void d.task("greet", () => "Hello!"));
+ */
 export interface Dag<Conf = unknown, Result = unknown> {
   readonly kind: "dag";
   readonly id: string;
@@ -35,8 +38,8 @@ export interface Dag<Conf = unknown, Result = unknown> {
 }
 
 /**
- * Defines a DAG. `build` puts the tasks into it, at once and synchronously; no task runs. The handle that it returns, or
- * an object of handles, is the DAG's result: what it gives to a DAG that runs it as a task.
+ * Defines a DAG; `build` adds the tasks synchronously, and the handles that it returns are the result of the DAG.
+ * @see docs/guides/options.md
  *
  * @example
  * ```ts
@@ -103,12 +106,8 @@ export function dag(id: string, ...rest: unknown[]): Dag {
 }
 
 /**
- * Whether a value is a DAG, made by this or any other copy of the SDK.
- *
- * @example
- * ```ts
- * const dags = Object.values(await import(file)).filter(isDag);
- * ```
+ * Returns whether a value is a DAG, from any copy of the SDK.
+ * @example const dags = Object.values(await import(file)).filter(isDag);
  */
 export function isDag(value: unknown): value is Dag {
   return typeof value === "object" && value !== null && PROGRAM in value;
@@ -118,7 +117,7 @@ function programOf(plan: DagPlan, timetable: Timetable<unknown> | null): Program
   let manifest: DagManifest | undefined;
   return Object.freeze({
     protocol: 1 as const,
-    // On demand: a child that only runs tasks needs no manifest, and JSON Schema of params is not free.
+    // Created on demand: a child that only runs tasks needs no manifest, and the JSON Schema of params is expensive.
     describe: () => (manifest ??= deepFreeze(describe(plan))),
     run: (call) => runAttempt(plan, call),
     callback: (call) => runCallback(plan, call),

@@ -1,4 +1,4 @@
-/** The manifest of a DAG: all that the engine sees of it. */
+/** Builds the manifest of a DAG: everything the engine knows about it. */
 
 import { DagDefinitionError, naming, show } from "../check/errors.ts";
 import type { DagManifest, StartTrigger, TaskManifest } from "../manifest.ts";
@@ -41,7 +41,7 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
     role,
     ...(body.kind === "teardown" && { teardown: { of: body.of, failsRun: body.failsRun } }),
     ...(map !== null && { map }),
-    // Left out otherwise: the manifest of a DAG that waits for nothing is the same as ever, and so is its version.
+    // Omitted without a start trigger, so that the manifest and the version of other DAGs do not change.
     ...(start && { startTrigger: start }),
     ...drive,
     ...(reacts && { reacts }),
@@ -68,7 +68,7 @@ function waitOf({ taskId, body }: TaskPlan, dagId: string): StartTrigger | null 
   if (body.kind !== "operator") return null;
   const { operator } = body;
   const where = `dag ${show(dagId)}, task ${show(taskId)}`;
-  // Sensors make their triggers here, far from the line that gave them their arguments.
+  // Sensors create their triggers here; the error has to name the task.
   const start = naming(where, () => {
     const given = operator.startFrom?.() ?? null;
     return given === null ? null : startTrigger(given);

@@ -1,6 +1,6 @@
 /**
- * A DAG while it is being built. One draft per `dag()` call; a `DraftBuilder` per scope (the DAG itself, each group)
- * writes into it. Nothing here runs user code except the build functions.
+ * A DAG under construction. Each `dag()` call has one draft; a `DraftBuilder` per scope (the DAG and each group) writes
+ * to it. Build functions are the only user code that runs here.
  */
 
 import { DagDefinitionError, naming, show } from "../check/errors.ts";
@@ -34,12 +34,12 @@ import {
   taskSettings,
 } from "./task-options.ts";
 
-/** What the scopes of one DAG share. */
+/** The state that all scopes of one DAG share. */
 export class Draft {
   readonly dagId: string;
   readonly tasks = new Map<string, TaskPlan>();
   readonly groups = new Map<string, GroupPlan>();
-  /** Those around others first. */
+  /** Outer maps before inner maps. */
   readonly maps = new Map<string, MapManifest>();
   readonly #members = new Map<string, TaskPlan[]>();
 
@@ -61,7 +61,7 @@ export class Draft {
     return this.#members.get(groupId) ?? [];
   }
 
-  /** Direct downstream task ids, in order of definition. */
+  /** The direct downstream task ids, in the order of definition. */
   downstream(): Map<string, string[]> {
     const edges = new Map<string, string[]>([...this.tasks.keys()].map((id) => [id, []]));
     for (const task of this.tasks.values()) {
@@ -71,14 +71,14 @@ export class Draft {
   }
 }
 
-/** Where a builder puts its tasks: in which group, and in which map. */
+/** The group and the map to which a builder adds its tasks. */
 interface Scope {
   readonly group: string | null;
   readonly map: string | null;
   readonly defaults: readonly RawOptions[];
 }
 
-/** The `d` of a build function. Its types are checked by {@link DagBuilder}; here everything may be wrong. */
+/** The `d` of a build function. {@link DagBuilder} has its types; here any argument may be invalid. */
 export class DraftBuilder {
   readonly #draft: Draft;
   readonly #scope: Scope;
@@ -154,7 +154,7 @@ export class DraftBuilder {
     if (Object.hasOwn((options["inputs"] as object | undefined) ?? {}, RESOURCE)) {
       throw new DagDefinitionError(
         "TW_BAD_OPTION",
-        `${where}: an input of a teardown cannot be named "${RESOURCE}": that is what its setup has made; rename it`,
+        `${where}: an input of a teardown cannot be named "${RESOURCE}": that name holds the output of its setup; rename the input`,
       );
     }
     const body = {
@@ -176,7 +176,7 @@ export class DraftBuilder {
     if (typeof options === "object" && options !== null && "inputs" in options) {
       throw new DagDefinitionError(
         "TW_BAD_OPTION",
-        `${this.#where(id)}: d.trigger takes no inputs, since no code of yours runs; use after, or ctx.until in a task`,
+        `${this.#where(id)}: d.trigger takes no inputs, because it runs no code; use after, or ctx.until in a task`,
       );
     }
     const call = naming(this.#where(id), () => callAtDefinition(trigger));
@@ -239,7 +239,7 @@ export class DraftBuilder {
     return own({ kind: "group" as const, dagId: this.#draft.dagId, groupId, result }, this.#draft);
   }
 
-  /** What leaves a mapped group: to those outside, an output of it is the list of all of them. */
+  /** The outputs of a mapped group as seen from outside: lists. */
   #gathered(result: unknown): unknown {
     const source = sourceOf(result);
     if (source && "taskId" in source)
@@ -255,7 +255,7 @@ export class DraftBuilder {
     );
   }
 
-  /** Runs a build function on this builder, then closes it: a task added later would be in no manifest. */
+  /** Runs a build function on this builder and closes it: a task added later would be missing from the manifest. */
   build<T>(build: (d: DraftBuilder) => T, where: string): T {
     const result = build(this);
     this.#open = false;
@@ -280,19 +280,19 @@ export class DraftBuilder {
     return this.#place(this.#claim(id, where), { body, options, where, map: this.#scope.map, role });
   }
 
-  /** A map of a single task, with an input more: its item. */
+  /** A map of a single task, with the item as an additional input. */
   #putMapped(id: string, given: unknown, body: TaskBody): Output<unknown> {
     const where = this.#where(id);
     const { over, label, limit, ...options } = checkTaskOptions(given, ["over", "label", "limit"], where);
     if (Object.hasOwn((options["inputs"] as object | undefined) ?? {}, ITEM)) {
       throw new DagDefinitionError(
         "TW_BAD_OPTION",
-        `${where}: an input of a mapped task cannot be named "${ITEM}": that is what it runs over; rename it`,
+        `${where}: an input of a mapped task cannot be named "${ITEM}": that name holds the item; rename the input`,
       );
     }
     const mapId = this.#claim(id, where);
     const most = wholeOrNull({ limit }, "limit", where);
-    // Who waits for a run of its own holds no slot: such an item counts until it has ended.
+    // A task that waits for a run of its own holds no slot: count such items until they have ended.
     const [items, active] = "dag" in body ? [most, null] : [null, most];
     this.#draft.maps.set(mapId, this.#handles.map({ over, label }, { mapId, limit: items, where }));
     const own = active ? { ...options, maxActivePerRun: Math.min(active, mostOf(options)) } : options;
@@ -340,7 +340,7 @@ export class DraftBuilder {
         ...this.#handles.upstreamIds(options["after"], where),
       ]),
     });
-    // To others, the output of a map is a list; inside a mapped group, each item has its own.
+    // Outside of its map, the output is a list; inside a mapped group, each item has its own.
     const output = { kind: "output" as const, dagId: this.#draft.dagId, taskId };
     return own(output, this.#draft, { source: { taskId }, map: this.#scope.map });
   }
@@ -354,7 +354,7 @@ export class DraftBuilder {
     );
   }
 
-  /** The full id, reserved: tasks and groups share one namespace. */
+  /** Reserves the full id: tasks and groups share one namespace. */
   #claim(id: string, where: string): string {
     if (!this.#open) {
       throw new DagDefinitionError("TW_BUILD_CLOSED", `${where}: added after its build function had ended`);
@@ -386,7 +386,7 @@ export class DraftBuilder {
   }
 }
 
-/** Compile-time proof that the class has every method of the public builder. */
+/** Checks at compile time that the class has every method of the public builder. */
 true satisfies keyof DagBuilder extends keyof DraftBuilder ? true : false;
 
 function mostOf(options: RawOptions): number {

@@ -7,12 +7,12 @@ import { dag } from "./dag.ts";
 const manifest = (build: (d: DagBuilder) => void, options = {}) =>
   dag("d", options, build)[PROGRAM].describe();
 
-test("a group without options has the manifest it always had", () => {
+test("leaves the manifest of a group without options unchanged", () => {
   const { groups } = manifest((d) => void d.group("g", (g) => void g.task("a", () => {})));
   expect(groups).toEqual([{ groupId: "g", parent: null, docs: null }]);
 });
 
-test("retries and callbacks of a group are in its manifest", () => {
+test("writes retries and callbacks of a group to the manifest", () => {
   const { groups } = manifest((d) => {
     d.group("g", { retries: 2, retryDelay: "10s", onFailure: () => {} }, (g) => void g.task("a", () => {}));
   });
@@ -27,7 +27,7 @@ test("retries and callbacks of a group are in its manifest", () => {
   ]);
 });
 
-test("retries of a group that is mapped, or in a map, name the map", () => {
+test("names the map of a group with retries that is mapped, or in a map", () => {
   const { groups } = manifest((d) => {
     d.mapGroup("m", { over: [1], retries: 1, retryDelay: 0, onRetry: () => {} }, (g) => {
       g.group("inner", { retries: 2, retryDelay: 0 }, (h) => void h.task("a", () => {}));
@@ -41,7 +41,7 @@ test("retries of a group that is mapped, or in a map, name the map", () => {
   ]);
 });
 
-test("retries of a run are in the manifest, and nothing without them", () => {
+test("writes retries of a run to the manifest only if they are set", () => {
   const one = (d: DagBuilder) => void d.task("a", () => {});
   expect(manifest(one)).not.toHaveProperty("runRetry");
   expect(manifest(one, { runRetries: 3 }).runRetry).toEqual({
@@ -65,7 +65,7 @@ test.each<[string, (d: DagBuilder) => void, RegExp]>([
   [
     "with a task that has times of its own",
     (d) => void d.group("g", { retries: 1 }, (g) => void g.task("a", { every: every("1m") }, () => {})),
-    /its task "g.a" is started or stopped by signals or times/,
+    /its task "g.a" has signal rules or times of its own/,
   ],
   [
     "around a setup without its teardown",
@@ -73,10 +73,10 @@ test.each<[string, (d: DagBuilder) => void, RegExp]>([
       const made = d.group("g", { retries: 1 }, (g) => g.setup("up", () => 1)).result;
       d.teardown("down", { of: made }, () => {});
     },
-    /of the setup "g.up" and its teardown "down" it holds only one/,
+    /contains only one of the setup "g.up" and its teardown "down"/,
   ],
   [
-    "that waits for what waits for it",
+    "that depends on a task which depends on it",
     (d) => {
       d.group("g", { retries: 1 }, (g) => {
         const a = g.task("a", () => 1);
@@ -84,8 +84,8 @@ test.each<[string, (d: DagBuilder) => void, RegExp]>([
         g.task("b", { after: outside }, () => {});
       });
     },
-    /its task "g.b" comes after "outside"/,
+    /its task "g.b" depends on "outside" outside/,
   ],
-])("a group with retries is refused %s", (_, build, message) => {
+])("rejects a group with retries %s", (_, build, message) => {
   expect(() => manifest(build)).toThrow(message);
 });

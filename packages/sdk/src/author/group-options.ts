@@ -1,6 +1,7 @@
 /**
- * Options of groups, and what a group with retries must look like: it runs again as one unit of work, so what is outside
- * of it sees how its tasks ended only when the whole group has. Whatever would have to see more is refused here.
+ * Options of groups, and the checks of groups with retries. A group with retries runs again as one unit, so tasks
+ * outside of it see the states of its tasks only after the whole group has ended. Anything that needs to see more is
+ * rejected here.
  */
 
 import { orElse } from "../check/definition-errors.ts";
@@ -17,29 +18,33 @@ import type { Upstream } from "./handle.ts";
 import type { GroupPlan, TaskPlan } from "./plan.ts";
 import type { RawOptions, TaskDefaults } from "./task-options.ts";
 
+/**
+ * Options of a group.
+ * @example d.group("load", { after: rows, retries: 2, defaults: { pool: "warehouse" } }, (g) => g.task("copy", () => 1));
+ */
 export interface GroupOptions<Params = AnyParams> {
-  /** The group's first tasks come after these. */
+  /** The tasks and groups upstream of the group's first tasks. */
   readonly after?: Upstream | readonly Upstream[];
-  /** Options for all tasks of the group that do not say otherwise. */
+  /** Default options of all tasks in the group. */
   readonly defaults?: TaskDefaults<Params>;
-  /**
-   * How many times the whole group runs again when it has failed (0). Of a group that runs once per item, each item has
-   * that many. Its tasks have retries of their own besides.
-   */
+  /** How many times the whole group, or each item of a mapped group, is retried (default 0). */
   readonly retries?: number;
-  /** The wait before it does ("5m"). */
+  /** The delay before a retry of the group (default "5m"). */
   readonly retryDelay?: Duration;
-  /** Called when the group has succeeded: once for all its items if it is mapped, or for each if it also has retries. */
+  /**
+   * Functions to call and notices to send after the group has succeeded; for each item if the group is mapped and has
+   * retries.
+   */
   readonly onSuccess?: CallbackOption<GroupCallback<Params>>;
-  /** Called when the group has failed and is not tried again. */
+  /** Functions to call and notices to send after the group has failed without a retry left. */
   readonly onFailure?: CallbackOption<GroupCallback<Params>>;
-  /** Called when the group has failed and is tried again. */
+  /** Functions to call and notices to send before the group is retried. */
   readonly onRetry?: CallbackOption<GroupCallback<Params>>;
-  /** Markdown, shown in the UI. */
+  /** Markdown for the UI. */
   readonly docs?: string;
 }
 
-/** Checks the names of a group's options; `extra` names those of a mapped one. */
+/** Checks the names of a group's options; `extra` names the options of a mapped group. */
 export function checkGroupOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
   return knownOptions(options, [...GROUP_OPTION_NAMES, ...extra], where, "group");
 }
@@ -72,12 +77,12 @@ function retryOf(o: RawOptions, map: string | null, where: string): GroupManifes
   const delayMs = duration(o, "retryDelay", 300_000, where);
   if (retries === 0 && o["retryDelay"] !== undefined)
     throw bad(
-      `${where}: retryDelay needs retries: how many times the group runs again (those of its tasks go into defaults)`,
+      `${where}: retryDelay needs retries: how many times the group runs again (retries of its tasks belong in defaults)`,
     );
   return retries > 0 ? { retries, delayMs, ...(map !== null && { map }) } : undefined;
 }
 
-/** When the DAG is complete. */
+/** Called when the DAG is complete. */
 export function checkGroups(draft: Draft): void {
   for (const { manifest } of draft.groups.values()) {
     if (!manifest.retry) continue;
@@ -87,7 +92,7 @@ export function checkGroups(draft: Draft): void {
     for (const { body, taskId } of draft.tasks.values()) {
       if (body.kind !== "teardown" || members.has(taskId) === members.has(body.of)) continue;
       throw bad(
-        `${where} has retries, and of the setup ${show(body.of)} and its teardown ${show(taskId)} it holds only one; put both into it, or both outside`,
+        `${where} has retries, but contains only one of the setup ${show(body.of)} and its teardown ${show(taskId)}; put both inside, or both outside`,
       );
     }
     checkWayBack(draft, members, where);
@@ -99,11 +104,11 @@ function checkMember(task: TaskPlan, where: string): void {
   const isDriven = every || rules || lifetime === "streaming" || reactsOf(task);
   if (isDriven)
     throw bad(
-      `${where} has retries, and its task ${show(task.taskId)} is started or stopped by signals or times of its own; take it out of the group`,
+      `${where} has retries, but its task ${show(task.taskId)} has signal rules or times of its own; move the task out of the group`,
     );
 }
 
-/** What is outside waits for the whole group: if the group waited for it in turn, neither would ever go on. */
+/** Tasks outside wait for the whole group: if the group waits for one of them, neither can continue. */
 function checkWayBack(draft: Draft, members: ReadonlySet<string>, where: string): void {
   const downstream = draft.downstream();
   const open = [...members].flatMap((id) => downstream.get(id)!.filter((next) => !members.has(next)));
@@ -112,7 +117,7 @@ function checkWayBack(draft: Draft, members: ReadonlySet<string>, where: string)
     for (const next of downstream.get(id)!) {
       if (members.has(next))
         throw bad(
-          `${where} has retries, and its task ${show(next)} comes after ${show(id)}, which is outside and comes after the group itself; put ${show(id)} into the group`,
+          `${where} has retries, but its task ${show(next)} depends on ${show(id)} outside, which depends on the group itself; put ${show(id)} into the group`,
         );
       if (seen.has(next)) continue;
       seen.add(next);

@@ -1,4 +1,4 @@
-/** The handles that a builder is given: are they of its DAG, may they be used in its map, and what do they stand for? */
+/** Checks the handles that a builder receives: their DAG, the map they are used in, and the tasks they stand for. */
 
 import { DagDefinitionError, show } from "../check/errors.ts";
 import type { InputSource, MapManifest, MapSource } from "../manifest.ts";
@@ -9,7 +9,7 @@ import { mapSource } from "./mapping.ts";
 
 export class HandleCheck {
   readonly #draft: Draft;
-  /** The map that the builder puts its tasks into. */
+  /** The map to which the builder adds its tasks. */
   readonly #map: string | null;
 
   constructor(draft: Draft, map: string | null) {
@@ -39,8 +39,8 @@ export class HandleCheck {
   }
 
   /**
-   * Coming after a group means coming after those of its tasks that nothing in the group comes after. Teardowns do not
-   * count: who comes after the work does not wait for it to be cleared away.
+   * `after` a group means after the tasks in it that have no downstream inside the group. Teardowns do not count:
+   * downstream tasks do not wait for them.
    */
   upstreamIds(after: unknown, where: string): string[] {
     if (after === undefined) return [];
@@ -57,7 +57,7 @@ export class HandleCheck {
     });
   }
 
-  /** What a map is that is put beside the tasks of the builder. */
+  /** The manifest of a map next to the tasks of the builder. */
   map(
     options: { readonly over?: unknown; readonly label?: unknown },
     {
@@ -72,7 +72,7 @@ export class HandleCheck {
     return { mapId, parent: this.#map, over, limit, ...(label && { label }) };
   }
 
-  /** The tasks that have to be through for an input to have its value. */
+  /** The tasks that must have ended before an input has its value. */
   tasksOf(input: InputSource): string[] {
     if ("taskId" in input) return [input.taskId];
     const tasks = (over: MapSource): string[] => {
@@ -83,7 +83,7 @@ export class HandleCheck {
     return tasks(this.#draft.maps.get(input.item)!.over);
   }
 
-  /** Of a teardown. */
+  /** The id of the setup of a teardown. */
   setup(handle: unknown, where: string): string {
     this.#own(handle, `${where}: of`);
     const source = sourceOf(handle);
@@ -91,17 +91,17 @@ export class HandleCheck {
     if (task?.role === "setup") return task.taskId;
     throw new DagDefinitionError(
       "TW_BAD_OPTION",
-      `${where}: of must be what d.setup returned, got ${task ? show(task.taskId) : show(handle)}`,
+      `${where}: of must be the handle that d.setup returned, got ${task ? show(task.taskId) : show(handle)}`,
     );
   }
 
-  /** Of a handle in a condition. */
+  /** The task id of a handle in a condition. */
   ownTask(handle: unknown, where: string): string {
     const { taskId } = this.#own(handle, `${where}: on`) as Output<unknown>;
     if ((this.#draft.tasks.get(taskId)?.map ?? null) === null) return taskId;
     throw new DagDefinitionError(
       "TW_BAD_OPTION",
-      `${where}: on waits for "${taskId}", which runs once per item; wait for a task that comes after it`,
+      `${where}: on waits for "${taskId}", which runs once per item; wait for a task downstream of it`,
     );
   }
 
@@ -110,7 +110,7 @@ export class HandleCheck {
     if (owner === this.#draft && !this.#isInside(mapOf(handle))) {
       throw new DagDefinitionError(
         "TW_MAP_HANDLE",
-        `${where}: "${(handle as Output<unknown>).taskId}" is of one item of the map "${mapOf(handle)}"; outside of it, use what d.mapGroup returned: its result has the list of all`,
+        `${where}: "${(handle as Output<unknown>).taskId}" is of one item of the map "${mapOf(handle)}"; outside of the map, use the result of d.mapGroup, which has the list of all items`,
       );
     }
     if (owner === this.#draft) return handle as Upstream;
@@ -122,11 +122,11 @@ export class HandleCheck {
     }
     throw new DagDefinitionError(
       "TW_BAD_HANDLE",
-      `${where}: ${show(handle)} is not a handle; give what d.task, d.add or d.group returned`,
+      `${where}: ${show(handle)} is not a handle; pass the value that d.task, d.add or d.group returned`,
     );
   }
 
-  /** Whether this builder puts its tasks into that map, or into one inside it. */
+  /** Returns whether this builder adds its tasks to that map, or to a map inside it. */
   #isInside(map: string | null): boolean {
     for (let own = this.#map; map !== null; own = this.#draft.maps.get(own)?.parent ?? null) {
       if (own === map) return true;

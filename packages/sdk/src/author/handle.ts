@@ -1,6 +1,6 @@
 /**
- * Handles: what `d.task`, `d.add` and `d.group` return, and what `inputs` and `after` take. A handle belongs to the
- * DAG that made it; that is kept outside the handle, so that it can be neither forged nor serialised by accident.
+ * Handles: `d.task`, `d.add` and `d.group` return them; `inputs` and `after` take them. The owner of a handle is stored
+ * outside of it, so that a handle cannot be forged or serialised by accident.
  */
 import { DagDefinitionError, show } from "../check/errors.ts";
 import type { InputSource, TriggerRule } from "../manifest.ts";
@@ -9,7 +9,10 @@ import type { SettledInput } from "../runtime/program.ts";
 declare const VALUE: unique symbol;
 declare const EACH: unique symbol;
 
-/** The output of a task, before it exists: give it to another task as an input or as something to come after. */
+/**
+ * The handle of a task: other tasks take it in `inputs` or `after`.
+ * @example const double = (d: DagBuilder, n: Output<number>) => d.task("double", { inputs: { n } }, ({ n }) => n * 2);
+ */
 export interface Output<T> {
   readonly kind: "output";
   readonly dagId: string;
@@ -17,12 +20,18 @@ export interface Output<T> {
   readonly [VALUE]?: T;
 }
 
-/** The outputs of a mapped task, in the order of the items: a list, to whoever comes after it. */
+/**
+ * The handle of a mapped task: downstream tasks receive the list of its outputs in the order of the items.
+ * @example const sizes: Mapped<number> = d.map("size", { over: ["a", "bc"] }, (text) => text.length);
+ */
 export interface Mapped<T> extends Output<readonly T[]> {
   readonly [EACH]?: T;
 }
 
-/** A task group; to come after it means to come after its last tasks. `result` is what its build function returned. */
+/**
+ * The handle of a group; `result` is the value that its build function returned.
+ * @example const checks: Group<Output<number>> = d.group("checks", (g) => g.task("nulls", () => 0));
+ */
 export interface Group<T = unknown> {
   readonly kind: "group";
   readonly dagId: string;
@@ -30,29 +39,41 @@ export interface Group<T = unknown> {
   readonly result: T;
 }
 
-/** Any task's output, whatever its type. */
+/**
+ * The handle of a task with any output.
+ * @example const handles: AnyOutput[] = [rows, d.task("count", () => 7)];
+ */
 export type AnyOutput = Output<unknown>;
 
-/** What `after` takes. */
+/**
+ * A handle that the option `after` takes.
+ * @example const after: Upstream[] = [rows, d.group("checks", (g) => g.task("nulls", () => 0))];
+ */
 export type Upstream = AnyOutput | Group;
 
-/** What `inputs` takes. */
+/**
+ * Handles by name, for the option `inputs`.
+ * @example const inputs: InputHandles = { rows };
+ */
 export type InputHandles = Readonly<Record<string, AnyOutput>>;
 
-/** No inputs. */
+/**
+ * The type of `inputs` of a task without inputs.
+ * @example const inputs: NoInputs = {};
+ */
 export type NoInputs = Record<never, never>;
 
 /**
- * How an upstream task ended, for every rule but `allSuccess`: look at `state` before reading `value`.
- * "none": it has not ended yet, which the rules `always` and `one...` allow.
+ * The end state of an input under every rule but `allSuccess`; "none" means that the task has not ended.
+ * @example d.task("sum", { inputs: { rows }, rule: "allDone" }, ({ rows }) => (rows.state === "success" ? rows.value.length : 0));
  */
 export type Settled<T> =
   | { readonly state: "success"; readonly value: T }
   | { readonly state: Exclude<SettledInput["state"], "success"> };
 
 /**
- * What a handler receives: with the rule `allSuccess` the value of each input. Under every other rule an upstream
- * may have failed, been skipped or not even begun, so each input is {@link Settled}; of a mapped task, each of its list.
+ * The inputs as a handler receives them: values under the rule `allSuccess`, otherwise {@link Settled}.
+ * @example const count = (inputs: InputValues<{ rows: Output<string[]> }, "allSuccess">) => inputs.rows.length;
  */
 export type InputValues<I, Rule> = { readonly [K in keyof I]: InputValue<I[K], Rule> };
 
@@ -71,24 +92,24 @@ interface RuleNotKnown<Message extends string> {
   readonly problem: Message;
 }
 
-/** The handles that give an operator the inputs it declares. */
+/** The handles for the inputs that an operator declares. */
 export type HandlesFor<In, Rule extends TriggerRule> = {
   readonly [K in keyof In]: Output<Rule extends "allSuccess" ? In[K] : SettledValue<In[K]>>;
 };
 
 type SettledValue<S> = S extends { readonly state: "success"; readonly value: infer T } ? T : never;
 
-/** What is known of a handle besides what it says. */
+/** The facts about a handle that are not part of it. */
 interface Facts {
   readonly owner: object;
-  /** Of an output: where its value comes from, and the map inside which it has the type it says. */
+  /** For an output: the source of its value, and the map inside which it has its declared type. */
   readonly source: InputSource | null;
   readonly map: string | null;
 }
 
 const facts = new WeakMap<object, Facts>();
 
-/** Makes `handle` the property of one DAG under construction. */
+/** Registers `handle` as owned by one DAG under construction. */
 export function own<H extends object>(
   handle: H,
   owner: object,
@@ -99,7 +120,7 @@ export function own<H extends object>(
   return Object.freeze(handle);
 }
 
-/** Of a handle in `a >> b`, `a + 1` or a text: without this, the edge or the value would be missing, and no error say so. */
+/** Called for a handle in `a >> b`, `a + 1` or a text, which would silently lose the edge or the value. */
 function hasNoValue(this: {
   readonly dagId: string;
   readonly taskId?: string;
@@ -112,17 +133,17 @@ function hasNoValue(this: {
   );
 }
 
-/** Whether a value is a handle, and of which DAG under construction. */
+/** The DAG under construction that owns a handle; undefined if the value is not a handle. */
 export function ownerOf(handle: unknown): object | undefined {
   return factsOf(handle)?.owner;
 }
 
-/** Where the value of an output comes from; null: it is none. */
+/** The source of an output's value; null if the handle is not an output. */
 export function sourceOf(handle: unknown): InputSource | null {
   return factsOf(handle)?.source ?? null;
 }
 
-/** The map inside which an output has the type it says; null: anywhere in its DAG. */
+/** The map inside which an output has its declared type; null: anywhere in its DAG. */
 export function mapOf(handle: unknown): string | null {
   return factsOf(handle)?.map ?? null;
 }

@@ -1,9 +1,9 @@
-/** What a task receives of the outputs of others. */
+/** Builds the inputs of a task from the outputs of others. */
 import { TaskError } from "../check/errors.ts";
 import type { SettledInput, TaskCall } from "../runtime/program.ts";
 import { ITEM, RESOURCE, type TaskPlan } from "./plan.ts";
 
-/** @throws where one that the task needs is missing. */
+/** @throws TaskError if a required input is missing. */
 export function inputValues(task: TaskPlan, inputs: TaskCall["inputs"]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, source] of Object.entries(task.inputs)) {
@@ -11,7 +11,7 @@ export function inputValues(task: TaskPlan, inputs: TaskCall["inputs"]): Record<
     const { each, state, value } = given;
     if ("item" in source) {
       if (value === undefined) throw itemGone(task.taskId);
-      // Whatever the rule: without its item it would not run.
+      // Under any rule: without its item the task would not run.
       values[name] = name === ITEM || task.settings.rule === "allSuccess" ? value : { state, value };
     } else if (task.settings.rule !== "allSuccess" && !(task.role === "teardown" && name === RESOURCE)) {
       values[name] = each ? each.map(settled) : settled(given);
@@ -34,6 +34,6 @@ function settled({ state, value }: SettledInput): { state: string; value?: unkno
 function itemGone(taskId: string): TaskError {
   return new TaskError(
     "TW_INPUT_MISSING",
-    `the list that task "${taskId}" is mapped over has no item for this index any more; clear the task that gave the list, with all downstream`,
+    `the list that task "${taskId}" is mapped over no longer has an item for this index; clear the task that returned the list, with all downstream`,
   );
 }

@@ -1,18 +1,18 @@
 /**
- * The text of a label's function, read before its answer is believed. What stands for an item sees which fields are put
- * among words, but not `?:`, `??` or `===`: those decide by what the fields are, and there are none yet. So only what
- * decides nothing is let through: names, fields, texts, `+`, and the few calls that make text of what they are given.
+ * Checks the source text of a label function. The recorder that stands for an item sees which fields are joined to
+ * text, but not `?:`, `??` or `===`, which depend on values that do not exist yet. So only code without decisions is
+ * allowed: names, fields, texts, `+`, and the few calls that turn a value into text.
  */
 
-/** A word, a number, a text, what is between the expressions of a template, or a sign. */
+/** A word, a number, a text, a part of a template between expressions, or a sign. */
 const TOKEN =
   /\s+|\/\/[^\n\r]*|\/\*.*?\*\/|[\p{ID_Start}$_][\p{ID_Continue}$]*|\d+|"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'|=>|\?\.(?!\d)|\?\?|\|\||&&|[=!]==?|\.\.\.|./suy;
 const TEMPLATE = /(?:\\.|\$(?!\{)|[^\\`$])*(`|\$\{)/suy;
 
 const SIGNS = new Set(["(", ")", "[", "]", "{", "}", ",", ".", "?.", ":", ";", "+", "=>", "`"]);
-/** After these a bracket is no call. */
+/** Words before a bracket that is not a call. */
 const HARMLESS = new Set(["function", "return"]);
-/** Words of the language that decide, change or call something. */
+/** Keywords that decide, change or call something. */
 const RESERVED = new Set(
   [
     ["await", "break", "case", "catch", "class", "const", "continue", "debugger", "delete", "do", "else"],
@@ -21,11 +21,11 @@ const RESERVED = new Set(
   ].flat(),
 );
 
-/** What a label must not have in it, as its author wrote it; null: there is nothing. */
+/** The first part that a label must not contain, as written; null if there is none. */
 export function decidingPart(text: string): string | null {
   if (/\{\s*\[native code\]\s*\}$/.test(text)) return "[native code]";
   const tokens = tokensOf(text);
-  // The parameters of the function itself stand in brackets too.
+  // The parameters of the function itself are in brackets, too.
   const head = tokens.slice(0, 2).includes("=>") ? -1 : tokens.indexOf("(");
   for (const [place, token] of tokens.entries()) {
     const before = tokens[place - 1] ?? "";
@@ -38,17 +38,17 @@ export function decidingPart(text: string): string | null {
   return null;
 }
 
-/** `String(field)`, `[field, field].join("-")`, `field.toString()`. */
+/** Matches `String(field)`, `[field, field].join("-")`, `field.toString()`. */
 function makesText(before: readonly string[]): boolean {
   const [sign, name = ""] = before.slice(-2);
   const isMethod = sign === "." || sign === "?.";
   return isMethod ? name === "join" || name === "toString" : name === "String";
 }
 
-/** A template is a text, "`", followed by its expressions in brackets. */
+/** A template becomes the token "`", followed by its expressions in brackets. */
 function tokensOf(text: string): string[] {
   const tokens: string[] = [];
-  /** For each template around this place: how many braces are open in its expression. */
+  /** For each enclosing template: the number of open braces in its expression. */
   const open: number[] = [];
   let at = 0;
   const take = (form: RegExp): RegExpExecArray | null => {

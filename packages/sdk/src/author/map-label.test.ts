@@ -8,8 +8,8 @@ function labelOf(build: (d: DagBuilder) => void) {
   return dag("labelled", build)[PROGRAM].describe().maps![0]!.label;
 }
 
-describe("a label becomes words and fields", () => {
-  test("of the item itself, of fields of it, of members of a pair", () => {
+describe("a label", () => {
+  test("consists of the item, of its fields, or of members of a pair", () => {
     expect(labelOf((d) => void d.map("m", { over: ["x"], label: (item) => item }, (x) => x))).toEqual([[]]);
     expect(
       labelOf((d) => {
@@ -25,7 +25,7 @@ describe("a label becomes words and fields", () => {
     ).toEqual([["0"], ["1"]]);
   });
 
-  test("signs in words, and calls that make text, decide nothing", () => {
+  test("accepts signs in words and calls that make text", () => {
     const of = (label: unknown) =>
       labelOf((d) => void d.map("m", { over: ITEMS, label: label as () => string }, () => 1));
     // Why not? "a" || 'b'
@@ -48,26 +48,26 @@ describe("a label becomes words and fields", () => {
     expect(of(label)).toEqual(["in ", ["place", "city"]]);
   });
 
-  test("without one, the manifest is what it was", () => {
+  test("leaves the manifest of a map without a label unchanged", () => {
     const manifest = dag("plain", (d) => void d.map("m", { over: [1] }, (n) => n))[PROGRAM].describe();
     expect(manifest.maps![0]).not.toHaveProperty("label");
   });
 });
 
-test("what is no label is refused when the file is loaded, with what to write", () => {
+test("rejects an invalid label with the remedy when the file is loaded", () => {
   const refused = (label: unknown) => () =>
     labelOf((d) => void d.map("m", { over: ITEMS, label: label as () => string }, () => 1));
   expect(refused("name")).toThrow(
     /task "m": label must be a function of the item, got "name"; write it like/,
   );
   expect(refused(() => 7)).toThrow(/label must return text, or a field of the item, got 7/);
-  expect(refused(() => "same")).toThrow(/label reads nothing of the item/);
+  expect(refused(() => "same")).toThrow(/label reads no field of the item/);
   expect(refused((item: { name: string }) => item.name.toUpperCase())).toThrow(
-    /can only put fields .* not a function/,
+    /can only join fields .* not a function/,
   );
   expect(refused((item: { size: number }) => `${item.size * 2}`)).toThrow(/a field is not a number yet/);
   expect(refused((item: string[]) => [...item].join())).toThrow(/one by one/);
-  // What stands for the item cannot see these: the text of the function shows them.
+  // The recorder cannot see these: the source text of the function shows them.
   type Item = { n: number; name: string; day: string; nick?: string };
   const nameOf = (text: unknown) => String(text);
   for (const [label, part] of [
@@ -80,15 +80,15 @@ test("what is no label is refused when the file is loaded, with what to write", 
     [({ name, ...rest }: Item) => `${name} ${rest.day}`, "..."],
     [(x: Item) => nameOf(x.name), "nameOf("],
     [nameOf.bind(null), "[native code]"],
-    // Read as a text, since whoever compiles this file writes it again.
+    // Built from text, because a compiler would rewrite the function.
     [new Function("x", "if (x.n) return x.name; return x.day"), "if"],
     [new Function("x", "return x.n?.5:x.day"), "?"],
   ] as const)
     expect(refused(label), part).toThrow(
-      `label has "${part}" in it: it is called once, before there are items`,
+      `label has "${part}" in it: it is called once, before the items exist`,
     );
   expect(refused((x: Record<string, string>) => `${x["a"]} ${x[x["kind"]!]}`)).toThrow(
-    /something else of a field/,
+    /uses a field for something else/,
   );
   // @ts-expect-error A field is no text that could be changed.
   expect(() => labelOf((d) => void d.map("m", { over: ["x"], label: (x) => x.trim() }, (x) => x))).toThrow();

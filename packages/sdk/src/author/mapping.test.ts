@@ -34,13 +34,13 @@ class Copy extends Operator<{ readonly from: string }, number> {
 }
 
 describe("the manifest", () => {
-  test("of a DAG without maps is what it always was", () => {
+  test("is unchanged for a DAG without maps", () => {
     const manifest = manifestOf((d) => void d.task("a", () => 1));
     expect(manifest).not.toHaveProperty("maps");
     expect(manifest.tasks[0]).not.toHaveProperty("map");
   });
 
-  test("names each map, what it runs over, and the tasks in it", () => {
+  test("names each map, its source and its tasks", () => {
     const manifest = manifestOf((d) => {
       const list = d.task("list", () => [1, 2]);
       const twice = d.map("twice", { over: list, limit: 3 }, (n) => n * 2);
@@ -77,8 +77,8 @@ describe("the manifest", () => {
   });
 });
 
-describe("mistakes are named", () => {
-  test("an output of one item cannot leave its map as it is", () => {
+describe("invalid maps", () => {
+  test("rejects an output of one item outside of its map", () => {
     let leaked: Output<number> | undefined;
     const message = refused((d) => {
       d.mapGroup("each", { over: [1] }, (g, n) => {
@@ -89,7 +89,7 @@ describe("mistakes are named", () => {
     expect(message).toMatch(/^TW_MAP_HANDLE: .*task "outer": input "leaked": "each.inner" is of one item/);
   });
 
-  test("a list is JSON, and is a list", () => {
+  test("rejects a source that is not a list, or not JSON", () => {
     const over = (list: unknown) => refused((d) => void d.map("m", { over: list as number[] }, (n) => n));
     expect(over(7)).toMatch(/TW_BAD_HANDLE|TW_BAD_OPTION/);
     expect(over([new Date(0)])).toMatch(/^TW_BAD_OPTION: .*over\[0\] is a Date/);
@@ -97,10 +97,10 @@ describe("mistakes are named", () => {
     expect(over([1])).toBe("accepted");
   });
 
-  test("what signals drive stays outside", () => {
+  test("rejects signal rules inside a map", () => {
     const go = signal("go");
     const message = refused((d) => void d.map("m", { over: [1], on: start(go) }, (n) => n));
-    expect(message).toMatch(/^TW_BAD_OPTION: .*it runs once per item, so it takes no on/);
+    expect(message).toMatch(/^TW_BAD_OPTION: .*a task in a map takes no on/);
     const waits = refused((d) => {
       const m = d.map("m", { over: [1] }, (n) => n);
       d.task("t", { on: start(m) }, () => 1);
@@ -108,7 +108,7 @@ describe("mistakes are named", () => {
     expect(waits).toMatch(/on waits for "m", which runs once per item/);
   });
 
-  test("an input cannot be called as the item is", () => {
+  test("rejects an input with the name of the item", () => {
     const message = refused((d) => {
       const item = d.task("x", () => 1);
       d.map("m", { over: [1], inputs: { item } }, (n) => n);
@@ -117,7 +117,7 @@ describe("mistakes are named", () => {
   });
 });
 
-test("types flow from the list to the item, and from the items to the list", () => {
+test("infers the item from the list, and the output list from the items", () => {
   manifestOf((d) => {
     const list = d.task("list", () => [{ id: 1, name: "a" }]);
     const names = d.map("names", { over: list }, (item, _inputs, ctx) => {

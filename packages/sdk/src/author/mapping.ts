@@ -1,20 +1,29 @@
-/** What a map runs over: a task's output, a list, or several of them joined. */
+/** The source of a map: a task's output, a list, or several of them joined. */
 import { DagDefinitionError, show } from "../check/errors.ts";
 import { jsonCopy } from "../check/output-check.ts";
 import type { MapSource } from "../manifest.ts";
 import { type Mapped, type Output, sourceOf } from "./handle.ts";
 
-/** Lists that are joined to one: see {@link zip} and {@link cross}. */
+/**
+ * Several lists joined to one by {@link zip} or {@link cross}.
+ * @example const over: JoinedLists<[string, number]> = zip(["a", "b"], [1, 2]);
+ */
 export interface JoinedLists<T> {
   readonly kind: "zip" | "cross";
   readonly of: readonly Over[];
   readonly item?: T;
 }
 
-/** What `over` takes. */
+/**
+ * The source of a map, for the option `over`.
+ * @example const over: Over = cross(regions, ["small", "large"]);
+ */
 export type Over = Output<readonly unknown[]> | readonly unknown[] | JoinedLists<unknown>;
 
-/** What one instance of a map gets. */
+/**
+ * The type of one item of a map's source.
+ * @example const item: ItemOf<Output<string[]>> = "eu";
+ */
 export type ItemOf<O> =
   O extends Output<infer L>
     ? L extends readonly (infer T)[]
@@ -28,7 +37,10 @@ export type ItemOf<O> =
 
 type ItemsOf<L extends readonly Over[]> = { -readonly [K in keyof L]: ItemOf<L[K]> };
 
-/** What the build function of a mapped group returned, seen from outside: each output is the list of all of them. */
+/**
+ * The result of a mapped group as seen from outside: each output becomes a list.
+ * @example const result: Gathered<Output<number>> = d.map("sizes", { over: ["a"] }, (text) => text.length);
+ */
 export type Gathered<R> =
   R extends Output<infer T>
     ? Mapped<T>
@@ -39,25 +51,16 @@ export type Gathered<R> =
         : R;
 
 /**
- * Runs over several lists at once, place by place: the first item of each, then the second. They must be of the same
- * length.
- *
- * @example
- * ```ts
- * d.map("copy", { over: zip(sources, targets) }, ([from, to]) => copy(from, to));
- * ```
+ * Joins lists of the same length item by item: the first items, then the second items.
+ * @example d.map("copy", { over: zip(sources, targets) }, ([from, to]) => copy(from, to));
  */
 export function zip<const L extends readonly [Over, Over, ...Over[]]>(...lists: L): JoinedLists<ItemsOf<L>> {
   return Object.freeze({ kind: "zip", of: lists });
 }
 
 /**
- * Runs over each item of one list with each item of the others; the last list moves fastest.
- *
- * @example
- * ```ts
- * d.map("train", { over: cross(regions, ["small", "large"]) }, ([region, size]) => train(region, size));
- * ```
+ * Joins each item of one list with each item of the others; the last list varies fastest.
+ * @example d.map("train", { over: cross(regions, ["small", "large"]) }, ([region, size]) => train(region, size));
  */
 export function cross<const L extends readonly [Over, Over, ...Over[]]>(
   ...lists: L
@@ -65,7 +68,7 @@ export function cross<const L extends readonly [Over, Over, ...Over[]]>(
   return Object.freeze({ kind: "cross", of: lists });
 }
 
-/** @param check That a handle may be used at this place of the DAG. */
+/** @param check Throws if the handle must not be used at this place of the DAG. */
 export function mapSource(
   over: unknown,
   { check, where }: { readonly check: (handle: unknown) => void; readonly where: string },

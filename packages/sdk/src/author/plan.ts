@@ -1,4 +1,4 @@
-/** A defined DAG, from the inside: what the builder collects and what describing and running it read. */
+/** The internal form of a defined DAG: the builder writes it; `describe` and `run` read it. */
 
 import type { StandardSchemaV1 } from "../check/standard-schema.ts";
 import type { GroupManifest, InputSource, MapManifest, TaskManifest, TriggerCall } from "../manifest.ts";
@@ -9,23 +9,23 @@ import type { DagCallbacks, DagSettings } from "./dag-options.ts";
 import type { Env } from "./params/env.ts";
 import type { TaskCallbacks, TaskSettings } from "./task-options.ts";
 
-/** A handler, its types erased: the builder has checked them. */
+/** A handler without its types, which the builder has checked. */
 export type UserFunction = (inputs: Readonly<Record<string, unknown>>, ctx: TaskContext) => unknown;
 
-/** As {@link UserFunction}, of a mapped task. */
+/** Like {@link UserFunction}, for a mapped task. */
 export type MappedFunction = (
   item: unknown,
   inputs: Readonly<Record<string, unknown>>,
   ctx: TaskContext,
 ) => unknown;
 
-/** The input under which a mapped task finds its item. */
+/** The name of the input that holds the item of a mapped task. */
 export const ITEM = "item";
 
-/** The input under which a teardown finds what its setup has made. */
+/** The name of the input that holds the output of a teardown's setup. */
 export const RESOURCE = "resource";
 
-/** What runs when the task runs. */
+/** The code of a task. */
 export type TaskBody =
   | { readonly kind: "task"; readonly run: UserFunction }
   | { readonly kind: "branch"; readonly run: UserFunction }
@@ -46,7 +46,7 @@ export type TaskBody =
   /** Has no code: it waits, and its event is its output. */
   | { readonly kind: "trigger"; readonly call: TriggerCall };
 
-/** The part of a task's manifest that says what signals and time do to it. */
+/** The fields of a task's manifest about signals and times. */
 export type TaskDrive = Pick<TaskManifest, "rules" | "lifetime" | "graceMs" | "every" | "onSignalTimeoutMs">;
 
 export interface TaskPlan {
@@ -55,19 +55,19 @@ export interface TaskPlan {
   readonly body: TaskBody;
   readonly role: TaskManifest["role"];
   readonly settings: TaskSettings;
-  /** What drives it besides its upstream; only what its author has said. */
+  /** What starts or stops the task besides its upstream; only the options that were given. */
   readonly drive: TaskDrive;
   readonly callbacks: TaskCallbacks;
-  /** Its own, without that of the DAG. */
+  /** The task's own `env`, without that of the DAG. */
   readonly env: Env | undefined;
   readonly inputs: Readonly<Record<string, InputSource>>;
-  /** The innermost map it is in. */
+  /** The innermost map around the task. */
   readonly map: string | null;
-  /** Grows until the DAG is complete: a group hands its own `after` to its first tasks when it closes. */
+  /** Grows until the DAG is complete: a group passes its `after` to its first tasks when it closes. */
   readonly upstream: Set<string>;
 }
 
-/** The functions of a group that run after the fact. */
+/** The callbacks of a group. */
 interface GroupCallbacks {
   readonly onSuccess: readonly GroupCallback<never>[];
   readonly onFailure: readonly GroupCallback<never>[];
@@ -90,13 +90,13 @@ export interface DagPlan {
   readonly maps: ReadonlyMap<string, MapManifest>;
   /** Direct downstream task ids. */
   readonly downstream: ReadonlyMap<string, readonly string[]>;
-  /** The builder's identity: the owner of all handles of this DAG. */
+  /** The identity of the builder: the owner of all handles of this DAG. */
   readonly owner: object;
-  /** What its build function returned, if that is its result. */
+  /** The tasks of the DAG's result, if its build function returned handles. */
   readonly result: ResultTasks | undefined;
 }
 
-/** Everything reachable from some tasks, without the tasks themselves unless reached again. */
+/** All tasks downstream of the given ones; a given task is included only if it is reached from another. */
 export function reachable(plan: DagPlan, from: Iterable<string>): Set<string> {
   const seen = new Set<string>();
   const open = [...from];

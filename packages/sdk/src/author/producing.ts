@@ -1,6 +1,6 @@
 /**
- * `ctx.produce`: what an attempt says about the assets of its task. It is kept here until the attempt has ended, and
- * leaves with its outcome: if it does not succeed, or its process dies, nobody has ever heard of it.
+ * `ctx.produce`: asset events of an attempt. They are kept here until the attempt has ended and are part of its
+ * outcome. If the attempt does not succeed, or its process dies, they are never stored.
  */
 import { type AnyAsset, ASSET_NAMESPACE, isAlias, isAsset, type Producible } from "../asset/asset.ts";
 import { show, TaskError } from "../check/errors.ts";
@@ -11,14 +11,14 @@ import type { ProduceContext, ProduceOptions } from "../runtime/context.ts";
 import type { SignalToSend, TaskCall } from "../runtime/program.ts";
 import { CONDITION } from "../schedule/condition.ts";
 
-/** What is more belongs at the asset's address. */
+/** Larger data belongs at the asset's address. */
 const MAX_PAYLOAD_BYTES = 65_536;
 const MAX_PARTITION = 200;
 
 export class Production {
   readonly #call: TaskCall;
   readonly #declared: readonly AssetManifest[];
-  /** Everything asked for, in that order; null: refused. */
+  /** All calls in order; null: rejected. */
   readonly #asked: Promise<SignalToSend | null>[] = [];
   #isClosed = false;
 
@@ -34,14 +34,14 @@ export class Production {
         const made = isAlias(what)
           ? this.#made(rest[0], rest[1], { ...(rest[2] as ProduceOptions), alias: what.name })
           : this.#made(what, rest[0], { ...(rest[1] as ProduceOptions), alias: null });
-        // A refusal is the author's to hear, from the promise that is returned.
+        // The author receives the error from the returned promise.
         this.#asked.push(made.catch(() => null));
         return made.then(() => undefined);
       },
     };
   }
 
-  /** The attempt is over. Resolves with what belongs to its success. */
+  /** Closes the attempt. Resolves with the signals to send with its success. */
   async close(): Promise<readonly SignalToSend[]> {
     this.#isClosed = true;
     return (await Promise.all(this.#asked)).filter((each) => each !== null);
@@ -53,11 +53,11 @@ export class Production {
     { alias, partition }: ProduceOptions & { readonly alias: string | null },
   ): Promise<SignalToSend> {
     if (this.#isClosed) throw new Error("the task has already ended");
-    if (!isAsset(asset)) throw refused(`it takes what asset() returned, got ${show(asset)}`);
+    if (!isAsset(asset)) throw refused(`it takes the result of asset(), got ${show(asset)}`);
     this.#require(asset, alias);
     const step = this.#call.host.currentStep();
     if (step !== null) {
-      // The step is not done again after a wait, and the attempt that succeeds would know nothing of it.
+      // After a wait the step is not repeated, so the attempt that succeeds would not have the event.
       throw new TaskError(
         "TW_STEP_NESTED",
         `ctx.produce(${show(asset.uri)}) inside ctx.once(${show(step)}) would be lost after a wait; put it outside`,
@@ -91,7 +91,7 @@ async function checkedPayload(asset: AnyAsset, payload: unknown): Promise<Json> 
     {
       root: "payload",
       notJson: invalid,
-      tooLarge: (message) => invalid(`${message}; what is more belongs at the asset's address`),
+      tooLarge: (message) => invalid(`${message}; store larger data at the asset's address`),
     },
     MAX_PAYLOAD_BYTES,
   );

@@ -1,4 +1,4 @@
-/** What a task does on signals: rules, in the order in which they act. */
+/** Signal rules of a task, in the order in which they apply. */
 
 import { DagDefinitionError, show } from "../check/errors.ts";
 import { flag, knownOptions } from "../check/option-check.ts";
@@ -11,15 +11,18 @@ import {
 } from "../schedule/condition.ts";
 import type { AnyOutput } from "./handle.ts";
 
-/** Where a rule keeps what it is made of; registered, so that two copies of the SDK agree on it. */
+/** The key of a rule's content; a registered symbol, shared by all copies of the SDK. */
 const RULE: unique symbol = Symbol.for("tradewind.signalRule") as never;
 
 type SignalNode = Extract<ConditionNode, { kind: "signal" }>;
 
-/** What a manifest cannot say: the schemas of the signals in a task's rules. */
+/** The schemas of the signals in a task's rules, which a manifest cannot contain. */
 const SIGNALS = new WeakMap<readonly SignalRule[], readonly SignalNode[]>();
 
-/** What {@link start}, {@link restart} and {@link stop} make. */
+/**
+ * The type of {@link start}, {@link restart} and {@link stop}.
+ * @example const rules: Rule[] = [start(signal("go")), stop(signal("halt"))];
+ */
 export interface Rule {
   readonly [RULE]: {
     readonly action: SignalRule["action"];
@@ -28,14 +31,18 @@ export interface Rule {
   };
 }
 
+/**
+ * Options of a rule.
+ * @example const options: RuleOptions = { once: true };
+ */
 export interface RuleOptions {
-  /** Acts the first time only (false: every time the condition comes true). */
+  /** Apply the rule only the first time that the condition becomes true (default false). */
   readonly once?: boolean;
 }
 
 /**
- * Starts the task when the condition comes true; while it is under way, once more after it. A task with such a rule
- * does not start by its upstream tasks alone.
+ * Starts the task each time the condition becomes true; a running task is started once more after it has ended.
+ * @see docs/guides/signals.md
  *
  * @example
  * ```ts
@@ -48,7 +55,7 @@ export function start(when: ConditionPart, options?: RuleOptions): Rule {
 }
 
 /**
- * Starts the task again when the condition comes true: what is under way is stopped first.
+ * Restarts the task when the condition becomes true: a running attempt is stopped first.
  *
  * @example
  * ```ts
@@ -61,7 +68,7 @@ export function restart(when: ConditionPart, options?: RuleOptions): Rule {
 }
 
 /**
- * Stops the task when the condition comes true; starts that have not happened yet are forgotten.
+ * Stops the task when the condition becomes true, and drops its pending starts.
  *
  * @example
  * ```ts
@@ -73,7 +80,7 @@ export function stop(when: ConditionPart, options?: RuleOptions): Rule {
   return rule("stop", when, options);
 }
 
-/** The manifest's form of a task's `on`; undefined when there is none. */
+/** The manifest form of a task's `on`; undefined if there is none. */
 export function ruleManifests(
   given: unknown,
   where: string,
@@ -99,14 +106,14 @@ export function ruleManifests(
   return manifests;
 }
 
-/** The signals of what {@link ruleManifests} has made. */
+/** The signals of rules that {@link ruleManifests} created. */
 export function signalsOf(rules: readonly SignalRule[] | undefined): readonly SignalNode[] {
   return (rules && SIGNALS.get(rules)) ?? [];
 }
 
 function rule(action: SignalRule["action"], when: ConditionPart, options?: RuleOptions): Rule {
   const where = `${action}()`;
-  // Checked here too: a mistake is reported where it was made.
+  // Checked here as well, so that an error is reported where it was made.
   conditionManifest(when, where, ({ taskId }) => taskId);
   const once = flag(knownOptions(options, ["once"], where), "once", where);
   return Object.freeze({ [RULE]: Object.freeze({ action, when, once }) });

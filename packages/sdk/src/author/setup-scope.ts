@@ -1,6 +1,6 @@
 import type { Draft } from "./draft.ts";
 
-/** Of all that came after a setup so far, directly or not, what nothing else of it comes after. */
+/** The last tasks of a setup's scope so far: tasks downstream of the setup without a downstream task in the scope. */
 export function lastOfScope(draft: Draft, setup: string): string[] {
   const downstream = draft.downstream();
   const scope = new Set<string>();

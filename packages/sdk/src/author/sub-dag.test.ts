@@ -26,18 +26,18 @@ const ended = (dagId: string, state: string) => ({
 });
 
 describe("the result of a DAG", () => {
-  test("is what its build function returns, as long as those are handles of its own tasks", () => {
+  test("is the value of its build function if it consists of handles of its own tasks", () => {
     expect(scores[PROGRAM].result).toEqual({ taskId: "score" });
     expect(both[PROGRAM].result).toEqual({ members: { a: "a", all: "each" } });
     expect(plain[PROGRAM].result).toBeUndefined();
     expect(dag("x", (d) => [d.task("t", () => 1)].length)[PROGRAM].result).toBeUndefined();
     const mixed = dag("x", (d) => ({ t: d.task("t", () => 1), n: 7 }));
     expect(mixed[PROGRAM].result).toBeUndefined();
-    // The manifest, and with it the version, knows nothing of it.
+    // The manifest, and so the version, does not contain it.
     expect(JSON.stringify(manifestOf(scores))).not.toContain("result");
   });
 
-  test("has its type", () => {
+  test("is typed", () => {
     expectTypeOf(scores).toEqualTypeOf<Dag<{ region: string; top?: number | undefined }, { best: number }>>();
     expectTypeOf(both).toExtend<Dag<unknown, { readonly a: number; readonly all: readonly number[] }>>();
     expectTypeOf(plain).toExtend<Dag<unknown, null>>();
@@ -67,12 +67,12 @@ describe("d.dag", () => {
       map: "mapped",
       maxActivePerRun: null,
     });
-    // It waits without a slot: counted are items, not those that are active.
+    // It waits without a slot: the limit counts items, not active instances.
     expect(manifestOf(parent).maps).toMatchObject([{ mapId: "mapped", limit: 1 }]);
     expect(tasks["region"]).not.toHaveProperty("dag");
   });
 
-  test("makes one run per try, as a part of itself, and waits for it without a worker", async () => {
+  test("creates one child run per try and waits for it without a worker", async () => {
     const host = new RecordingHost();
     const outcome = await attempt(parent, "fixed", { host });
     const { runId } = host.runs[0]!;
@@ -89,7 +89,7 @@ describe("d.dag", () => {
     expect(host.runs.map((run) => run.runId === runId)).toEqual([true, true, false]);
   });
 
-  test("makes the params of its inputs, or of its item", async () => {
+  test("builds params from its inputs or its item", async () => {
     const host = new RecordingHost();
     await attempt(parent, "made", { host, inputs: { region: success("asia") } });
     await attempt(parent, "mapped", { host, mapIndex: 1, inputs: { item: success("b") } });
@@ -97,7 +97,7 @@ describe("d.dag", () => {
     expect(host.runs.map((run) => run.conf)).toEqual([{ region: "asia", top: 1 }, { region: "b" }, {}]);
   });
 
-  test("gives the result of the run", async () => {
+  test("returns the result of the run", async () => {
     const host = new RecordingHost();
     host.runEndAnswer = { state: "success", tasks: { score: success({ best: 2 }) } };
     const output = async (task: string, dagId: string) =>
@@ -109,7 +109,7 @@ describe("d.dag", () => {
     expect(host.runEnds.map(({ tasks }) => tasks)).toEqual([["score"], ["a", "each"]]);
   });
 
-  test("comes to what the run came to", async () => {
+  test("takes over the end state of the run", async () => {
     const host = new RecordingHost();
     const outcome = (state: string) => attempt(parent, "fixed", { host, ...ended("scores", state) });
     expect(await outcome("failed")).toMatchObject({
@@ -132,7 +132,7 @@ describe("d.dag", () => {
     });
   });
 
-  test("warns of a DAG that is paused", async () => {
+  test("warns about a paused DAG", async () => {
     class Paused extends RecordingHost {
       override async triggerRun() {
         return { runId: "r", created: true, isPaused: true };
@@ -146,11 +146,11 @@ describe("d.dag", () => {
     });
   });
 
-  test("refuses what is not a DAG, and what no task takes", () => {
+  test("rejects a value that is not a DAG, and unknown options", () => {
     const wrong = (child: unknown, options?: object) => () =>
       dag("x", (d) => void d.dag("sub", child as typeof plain, options as never));
     expect(wrong(undefined)).toThrow(
-      /dag "x", task "sub": a DAG is needed, got undefined; is it defined below\? A DAG cannot be inside itself/,
+      /dag "x", task "sub": expected a DAG, got undefined; is it defined below\? A DAG cannot be inside itself/,
     );
     expect(wrong("scores")).toThrow(/got "scores"; import it from its file/);
     expect(wrong(plain, { retrie: 1 })).toThrow(/unknown option "retrie"; did you mean "retries"/);
@@ -158,7 +158,7 @@ describe("d.dag", () => {
     expect(mapped).toThrow(/params must be a function of the item/);
   });
 
-  test("has the types of its DAG", () => {
+  test("infers its types from the DAG", () => {
     dag("types", (d) => {
       expectTypeOf(d.dag("a", scores, { params: { region: "eu" } })).toEqualTypeOf<
         Output<{ best: number }>
@@ -185,7 +185,7 @@ describe("d.dag", () => {
 });
 
 describe("TriggerDagRunOperator", () => {
-  test("passes on the result of a DAG that it was given, and the outputs that it was asked for", async () => {
+  test("returns the result of a given DAG and the requested outputs", async () => {
     const host = new RecordingHost();
     host.runEndAnswer = {
       state: "success",
@@ -243,20 +243,20 @@ describe("TriggerDagRunOperator", () => {
     });
   });
 
-  test("refuses what does not go together", () => {
+  test("rejects contradictory arguments", () => {
     const make = (args: object) => () => new TriggerDagRunOperator(args);
     expect(make({})).toThrow(/give either dagId or dag/);
     expect(make({ dagId: "a", dag: plain })).toThrow(/give either dagId or dag/);
-    expect(make({ dag: "a" })).toThrow(/dag must be what dag\(\) returned, got "a"/);
+    expect(make({ dag: "a" })).toThrow(/dag must be the result of dag\(\), got "a"/);
     expect(make({ dagId: "a", outputs: ["x"] })).toThrow(/add wait: true/);
     expect(make({ dagId: "a", wait: true, outputs: "x" })).toThrow(/a list of task ids/);
-    expect(make({ dag: plain, wait: true, outputs: ["x"] })).toThrow(/leave outputs out/);
+    expect(make({ dag: plain, wait: true, outputs: ["x"] })).toThrow(/remove outputs/);
     // @ts-expect-error its conf needs a region
     new TriggerDagRunOperator({ dag: scores, conf: {} });
   });
 });
 
-test("d.latestOnly asks the engine, and skips what comes directly after it", async () => {
+test("skips the direct downstream tasks of d.latestOnly in an older run", async () => {
   const of = dag("x", (d) => {
     const rows = d.task("rows", () => 1);
     const latest = d.latestOnly("latest", { after: rows });

@@ -1,6 +1,6 @@
 /**
- * A DAG as a task of another: a run of its own, which the task waits for without a worker, and whose result is the task's
- * output. A try makes one run, the next try another; what the run came to is what the task comes to.
+ * A DAG as a task of another DAG: the task waits without a worker for a run of its own. Each try creates a new run; the
+ * result of that run is the output of the task.
  */
 
 import { DagDefinitionError, show, TaskError } from "../check/errors.ts";
@@ -20,7 +20,10 @@ import type { InputValues } from "./handle.ts";
 import type { MappedFunction, TaskBody } from "./plan.ts";
 import type { RawOptions } from "./task-options.ts";
 
-/** The params of the run: as they are, or made of the task's inputs. Needed when the DAG cannot do without. */
+/**
+ * Options of `d.dag`: params for the run, as a value or as a function of the inputs; required if the DAG needs params.
+ * @example const options: SubDagOptions<{ region: string }, NoInputs, "allSuccess", AnyParams> = { params: { region: "eu" } };
+ */
 export type SubDagOptions<Conf, I, Rule, Params> =
   NeedsParams<Conf> extends true
     ? { readonly params: SubDagParams<Conf, I, Rule, Params> }
@@ -30,7 +33,10 @@ type SubDagParams<Conf, I, Rule, Params> =
   | Conf
   | ((inputs: InputValues<I, Rule>, ctx: TaskContext<Params>) => Conf | Promise<Conf>);
 
-/** As {@link SubDagOptions}, made of the item. */
+/**
+ * Options of `d.mapDag`: params for the runs, as a function of the item.
+ * @example const options: MapDagOptions<{ n: number }, number, NoInputs, "allSuccess", AnyParams> = { params: (n) => ({ n }) };
+ */
 export type MapDagOptions<Conf, T, I, Rule, Params> =
   NeedsParams<Conf> extends true
     ? { readonly params: MapDagParams<Conf, T, I, Rule, Params> }
@@ -42,7 +48,10 @@ type MapDagParams<Conf, T, I, Rule, Params> = (
   ctx: TaskContext<Params>,
 ) => Conf | Promise<Conf>;
 
-/** A DAG that can do without params; otherwise not a type that any DAG has, so that the compiler asks for options. */
+/**
+ * A DAG that needs no params; for other DAGs the compiler asks for options.
+ * @example const run = <Conf, R>(scores: Dag<Conf, R> & WithoutParams<Conf>) => d.dag("scores", scores);
+ */
 export type WithoutParams<Conf> =
   NeedsParams<Conf> extends true
     ? { readonly problem: "this DAG needs params: give them as the third argument, { params: … }" }
@@ -87,7 +96,7 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
     const missing = tasks.find((id) => of(id).state !== "success");
     if (missing === undefined) return resultValue(result, (id) => of(id).value ?? null);
     const { state: ending } = of(missing);
-    // The run has the DAG's current version, this task one in which that one gave the result.
+    // The run has the current version of the DAG; in the version of this task, another task had the result.
     const standing =
       ending === "none" ? `it has no task ${missing} that has ended` : `its task ${missing} is ${ending}`;
     throw withoutFrames(
@@ -99,7 +108,7 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
   }
 }
 
-/** The task of `d.dag`, and the options that are left for it. */
+/** The task of `d.dag`, and its remaining options. */
 export function subDagTask(
   dag: unknown,
   given: unknown,
@@ -141,6 +150,6 @@ function checkedDag(dag: unknown, where: string): Dag {
   const hint =
     dag === undefined
       ? "; is it defined below? A DAG cannot be inside itself, directly or through others, as when two files import each other"
-      : "; import it from its file, or use TriggerDagRunOperator for one that you know by its id";
-  throw new DagDefinitionError("TW_BAD_OPTION", `${where}: a DAG is needed, got ${show(dag)}${hint}`);
+      : "; import it from its file, or use TriggerDagRunOperator to run a DAG by its id";
+  throw new DagDefinitionError("TW_BAD_OPTION", `${where}: expected a DAG, got ${show(dag)}${hint}`);
 }

@@ -1,4 +1,4 @@
-/** What drives a task besides its upstream: rules on signals, its lifetime, times of its own. */
+/** What starts and stops a task besides its upstream: signal rules, its lifetime, and times of its own. */
 import { orElse, refuse } from "../check/definition-errors.ts";
 import { DagDefinitionError, show } from "../check/errors.ts";
 import { choice, definedOnly } from "../check/option-check.ts";
@@ -10,7 +10,7 @@ import type { TaskDrive } from "./plan.ts";
 import { ruleManifests } from "./rule.ts";
 import { type RawOptions, taskTimes } from "./task-options.ts";
 
-/** Only what was said: the manifest of a task that nothing drives is the same as ever. */
+/** Contains only the given options, so that the manifests of other tasks do not change. */
 export function taskDrive(
   layers: readonly RawOptions[],
   task: {
@@ -24,15 +24,11 @@ export function taskDrive(
   const o: RawOptions = Object.assign({}, ...layers.map(definedOnly));
   const lifetime = choice(o, "lifetime", ["batch", "streaming"], where);
   if (lifetime === "streaming" && !task.hasCode) {
-    refuse(bad(`${where}: a trigger has no code, so nothing can stream; leave lifetime out`));
+    refuse(bad(`${where}: a trigger runs no code and cannot stream; remove lifetime`));
   }
   const driven = ["on", "every"].find((name) => o[name] !== undefined);
   if (task.isMapped && (driven !== undefined || lifetime === "streaming")) {
-    refuse(
-      bad(
-        `${where}: it runs once per item, so it takes no ${driven ?? "lifetime"}; use a task outside of the map`,
-      ),
-    );
+    refuse(bad(`${where}: a task in a map takes no ${driven ?? "lifetime"}; use a task outside of the map`));
   }
   const rules = orElse(() => ruleManifests(o["on"], where, task.taskOf), undefined);
   const times = orElse(

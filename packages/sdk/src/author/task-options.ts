@@ -1,4 +1,4 @@
-/** The options of a task: their types, their defaults and the checks that make a bad one fail at definition. */
+/** The options of a task: types, defaults and checks. */
 import { type AnyAsset, assetManifests, type Producible } from "../asset/asset.ts";
 import { isAccepted, orElse, refuse } from "../check/definition-errors.ts";
 import { DagDefinitionError, show } from "../check/errors.ts";
@@ -27,93 +27,103 @@ import type { TaskDrive } from "./plan.ts";
 import type { Rule } from "./rule.ts";
 import type { WeightFunction } from "./weight.ts";
 
-/** Memory in MB, or with a unit. */
+/**
+ * A memory limit in MB, or with a unit.
+ * @example const memory: MemorySize[] = [512, "512mb", "2gb"];
+ */
 export type MemorySize = number | `${number}${"mb" | "gb"}`;
 
-/** Options that a DAG or a group may set for all its tasks. `rule` is not among them: it changes the inputs' types. */
+/**
+ * Options that a DAG or a group sets for all its tasks.
+ * @example dag("sales", { defaults: { retries: 3, retryDelay: "1m", pool: "warehouse" } satisfies TaskDefaults }, build);
+ */
 export interface TaskDefaults<Params = AnyParams> {
-  /** How many times a failed task is tried again (0). */
+  /** How many times a failed task is retried (default 0). */
   readonly retries?: number;
-  /** The wait before a retry ("5m"). */
+  /** The delay before a retry (default "5m"). */
   readonly retryDelay?: Duration;
-  /** Multiplies the wait at each retry: true doubles it (false). */
+  /** The factor by which the delay grows at each retry; true doubles it (default false). */
   readonly retryBackoff?: boolean | number;
-  /** The longest wait before a retry. */
+  /** The maximum delay before a retry. */
   readonly maxRetryDelay?: Duration;
-  /** The longest time one attempt may run. */
+  /** The maximum duration of one attempt. */
   readonly timeout?: Duration;
-  /** The pool whose slots the task takes while it runs ("default_pool"). */
+  /** The pool whose slots the task takes while it runs (default "default_pool"). */
   readonly pool?: string;
-  /** How many slots of the pool (1). */
+  /** The number of slots (default 1). */
   readonly poolSlots?: number;
-  /** Its own weight: of the tasks that are ready, the highest goes first (1). */
+  /** The weight of the task: ready tasks with a higher weight start first (default 1). */
   readonly priority?: number;
   /**
-   * What is added to its own weight: nothing, that of all downstream tasks, or of all upstream tasks ("downstream"). A
-   * function answers the weight itself; it is asked once, when the DAG is complete.
+   * What is added to `priority`: the weights of all downstream tasks, of all upstream tasks, or nothing (default
+   * "downstream"); a function returns the total weight.
    */
   readonly weightRule?: WeightRule | WeightFunction;
-  /** Which workers may run it ("default"). */
+  /** The queue of the workers that may run the task (default "default"). */
   readonly queue?: string;
-  /** Which of the configured executors runs it. */
+  /** The name of the configured executor that runs the task. */
   readonly executor?: string;
-  /** "fresh": a process of its own for every attempt ("warm"). */
+  /** "fresh" starts a new process for every attempt (default "warm"). */
   readonly isolation?: "warm" | "fresh";
   /** The memory limit of an attempt: MB, or "512mb", "2gb". */
   readonly memory?: MemorySize;
   /**
-   * "allow": it may return while work that it started is still open; the work is cut off. By default that fails the
-   * try ("fail").
+   * "allow" lets the task return while work that it started is still open, and cuts that work off; "fail" fails the try
+   * (default "fail").
    */
   readonly openWork?: "fail" | "allow";
-  /** Runs only if it succeeded or was skipped in the previous run. */
+  /** Run only if the task succeeded or was skipped in the previous run. */
   readonly dependsOnPast?: boolean;
-  /** As `dependsOnPast`, and its direct downstream tasks too. */
+  /** Like `dependsOnPast`, for its direct downstream tasks as well. */
   readonly waitForDownstream?: boolean;
-  /** Instances of this task running at once, over all runs of the DAG. */
+  /** The maximum number of running instances of this task over all runs of the DAG. */
   readonly maxActivePerDag?: number;
-  /** Instances of this task running at once within one run. */
+  /** The maximum number of running instances of this task per run. */
   readonly maxActivePerRun?: number;
-  /** How long it may take to end when it is stopped, before its process is killed ("10s"). */
+  /** The grace period after a stop request, before the process is killed (default "10s"). */
   readonly grace?: Duration;
-  /** How long the `onSignal` of its operator may take to answer; then it has failed on the signal ("30s"). */
+  /** The timeout of the operator's `onSignal` (default "30s"). */
   readonly onSignalTimeout?: Duration;
-  /** Functions to call, and notices to send, when it has succeeded. */
+  /** Functions to call and notices to send after the task has succeeded. */
   readonly onSuccess?: CallbackOption<Callback<Params>>;
-  /** The same when it has failed and no retry is left. */
+  /** Functions to call and notices to send after the task has failed without a retry left. */
   readonly onFailure?: CallbackOption<Callback<Params>>;
-  /** The same when a try has failed and another follows. */
+  /** Functions to call and notices to send after a try has failed and will be retried. */
   readonly onRetry?: CallbackOption<Callback<Params>>;
-  /** Called when a wait of the task ends without its event: cancelled, cleared, marked, out of time. */
+  /** Called if a wait of the task ends without its event: cancelled, cleared, marked or timed out. */
   readonly onCancel?: CancelCallback<Params>;
 }
 
-/** Options of a task, besides `inputs` and `rule`, whose types are inferred. */
+/**
+ * Options of a task, besides `inputs` and `rule`.
+ * @see docs/guides/options.md
+ * @example const options: TaskOptions = { after: rows, timeout: "10m", retries: 3 };
+ */
 export interface TaskOptions<Params = AnyParams> extends TaskDefaults<Params> {
-  /** Tasks and groups to come after, without taking their outputs. */
+  /** Upstream tasks and groups whose outputs the task does not need. */
   readonly after?: Upstream | readonly Upstream[];
-  /** What it does on signals: `start()`, `restart()`, `stop()`, in the order in which they act. */
+  /** Signal rules in the order in which they apply: `start()`, `restart()`, `stop()`. */
   readonly on?: Rule | readonly Rule[];
   /**
-   * "streaming": it runs until it is stopped; when it fails it is started again, after 1 s, then 2 s, up to a minute,
-   * as often as it takes unless `retries` says otherwise ("batch").
+   * "streaming" for a task that runs until it is stopped and is restarted with a growing delay if it fails (default
+   * "batch").
    */
   readonly lifetime?: "batch" | "streaming";
-  /** By when it has to have succeeded, counted by its run, and who is told when it has not: one or several. */
+  /** Actions if the task has not succeeded in time: one or several `deadline()`. */
   readonly deadline?: Deadline | readonly Deadline[];
-  /** Starts it again and again while the run is running: a distance, `every()` or `cron()`. */
+  /** Starts the task repeatedly while the run is active: a duration, `every()` or `cron()`. */
   readonly every?: Duration | CronSchedule | IntervalSchedule;
-  /** What its success changes: one event each, or those that it tells with `ctx.produce`. */
+  /** The assets that the success of the task changes; `ctx.produce` adds payloads. */
   readonly produces?: readonly Producible[];
-  /** What it reads, for people to see: nothing waits for it. */
+  /** The assets that the task reads, for documentation: the task does not wait for them. */
   readonly consumes?: readonly AnyAsset[];
-  /** Environment variables, in addition to those of the DAG's `env`; of the same name, these win. */
+  /** Environment variables that extend and override the DAG's `env`. */
   readonly env?: Env;
-  /** Markdown, shown in the UI. */
+  /** Markdown for the UI. */
   readonly docs?: string;
 }
 
-/** A task's settings with all defaults filled in: the part of its manifest that options decide. */
+/** A task's settings with all defaults filled in: the fields of its manifest that options decide. */
 export type TaskSettings = Omit<
   TaskManifest,
   | "taskId"
@@ -138,10 +148,10 @@ export interface TaskCallbacks {
   readonly weigh?: WeightFunction;
 }
 
-/** More than any task reaches, and still a whole number of 32 bits when some tries are added. */
+/** More than any task reaches, and a 32-bit integer even if some tries are added. */
 const UNLIMITED_RETRIES = 1_000_000_000;
 
-/** Options as they arrive at run time: any may be missing or wrong. */
+/** Options as they arrive at run time: each may be missing or invalid. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
 export const RULES: readonly TriggerRule[] = [
@@ -160,7 +170,7 @@ export const RULES: readonly TriggerRule[] = [
   "always",
 ];
 
-/** A streaming task is started again at once, but not in a circle. */
+/** A streaming task is restarted at once, with a growing delay. */
 const STREAMING: RawOptions = {
   retries: UNLIMITED_RETRIES,
   retryDelay: "1s",
@@ -168,14 +178,16 @@ const STREAMING: RawOptions = {
   maxRetryDelay: "1m",
 };
 
-/** Checks the `defaults` of a DAG or group. None remain if one is wrong: each task would be refused for it. */
+/**
+ * Checks the `defaults` of a DAG or group. Returns none if one is invalid, because each task would be rejected for it.
+ */
 export function checkDefaults(given: unknown, where: string): RawOptions {
   const at = `${where}: defaults`;
   const defaults = knownOptions(given, TASK_DEFAULT_NAMES, at, "defaults");
   return isAccepted(() => [taskSettings([defaults], at), taskTimes(defaults, at)]) ? defaults : {};
 }
 
-/** Times of a task that is driven by signals. */
+/** The time limits of a task with signal rules. */
 export function taskTimes(o: RawOptions, where: string): Pick<TaskDrive, "graceMs" | "onSignalTimeoutMs"> {
   const graceMs = duration(o, "grace", undefined, where);
   const onSignalTimeoutMs = duration(o, "onSignalTimeout", undefined, where);
@@ -185,12 +197,12 @@ export function taskTimes(o: RawOptions, where: string): Pick<TaskDrive, "graceM
   };
 }
 
-/** Checks the names of a task's options; `extra` names those of its kind. */
+/** Checks the names of a task's options; `extra` names the options of its kind. */
 export function checkTaskOptions(options: unknown, extra: readonly string[], where: string): RawOptions {
   return knownOptions(options, [...TASK_OPTION_NAMES, ...extra], where, "task");
 }
 
-/** The settings of a task from its options and the defaults around it, outermost first. */
+/** The settings of a task from its options and the surrounding defaults, outermost first. */
 export function taskSettings(layers: readonly RawOptions[], where: string): TaskSettings {
   const given: RawOptions = Object.assign({}, ...layers.map(definedOnly));
   const o = given["lifetime"] === "streaming" ? { ...STREAMING, ...given } : given;
@@ -202,7 +214,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
   const waitForDownstream = flag(o, "waitForDownstream", where);
   const deadlines = orElse(() => deadlinesOf(o["deadline"], where), undefined);
   const { callbacks, notices } = callbackOptions(o, where);
-  // Not part of the manifest: each wait says whether there is one.
+  // Not part of the manifest: each wait stores whether it has a hook.
   func(o, "onCancel", where);
   return {
     rule: choice(o, "rule", RULES, where),
@@ -232,7 +244,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
   };
 }
 
-/** Left out when there is nothing to say: the manifest of a task without assets is the same as ever. */
+/** Omitted if unused, so that the manifests of tasks without assets do not change. */
 function lineage(o: RawOptions, where: string): Pick<TaskSettings, "produces" | "consumes"> {
   const of = (name: "produces" | "consumes") =>
     o[name] === undefined ? [] : assetManifests(o[name], `${where}: ${name}`);
@@ -240,13 +252,13 @@ function lineage(o: RawOptions, where: string): Pick<TaskSettings, "produces" | 
   return { ...(produces.length > 0 && { produces }), ...(consumes.length > 0 && { consumes }) };
 }
 
-/** A function's answer is the weight, and nothing is added to it. */
+/** The result of a function is the total weight: nothing is added to it. */
 function weightRule(o: RawOptions, where: string): WeightRule {
   if (typeof o["weightRule"] === "function") return "absolute";
   return choice(o, "weightRule", ["downstream", "absolute", "upstream"], where);
 }
 
-/** The callbacks that are in force for a task. */
+/** The effective callbacks of a task. */
 export function taskCallbacks(layers: readonly RawOptions[], where: string): TaskCallbacks {
   const given = Object.assign({}, ...layers.map(definedOnly));
   const { onCancel }: Pick<TaskCallbacks, "onCancel"> = given;

@@ -51,7 +51,7 @@ class Join extends Operator<void, string, { left: string; right: readonly number
   }
 }
 
-test("an output has the natural type of what the handler returns", () => {
+test("infers the output from the handler", () => {
   dag("types", (d) => {
     expectTypeOf(d.task("number", () => 42)).toEqualTypeOf<Output<number>>();
     expectTypeOf(d.task("text", async () => "a")).toEqualTypeOf<Output<string>>();
@@ -73,7 +73,7 @@ test("an output has the natural type of what the handler returns", () => {
   });
 });
 
-test("an input has the type of its upstream's output, and the rule decides whether it is settled", () => {
+test("infers an input from its upstream, settled under other rules", () => {
   dag("inputs", (d) => {
     const rows = d.task("rows", () => [{ id: 1 }]);
     const name = d.task("name", async () => "x");
@@ -95,7 +95,7 @@ test("an input has the type of its upstream's output, and the rule decides wheth
   });
 });
 
-test("operators bring their result and ask for their inputs", () => {
+test("infers the output and the required inputs of an operator", () => {
   dag("operators", (d) => {
     const table = d.task("table", () => "sales");
     const numbers = d.task("numbers", () => [1, 2]);
@@ -108,7 +108,7 @@ test("operators bring their result and ask for their inputs", () => {
   });
 });
 
-test("params are typed by the schema's output, conf by its input", () => {
+test("infers params from the schema's output and conf from its input", () => {
   const defined = dag("params", { params: z.object({ region: z.string().default("eu") }) }, (d) => {
     d.task("read", (_, ctx) => {
       expectTypeOf(ctx.params).toEqualTypeOf<{ region: string }>();
@@ -127,12 +127,12 @@ test("params are typed by the schema's output, conf by its input", () => {
   });
 });
 
-/** A part of a DAG, in a function of its own, fits into DAGs with any params. */
+/** A part of a DAG in a function of its own, for DAGs with any params. */
 function part(d: DagBuilder): Output<number> {
   return d.task("part", () => 1);
 }
 
-test("a group returns what its build function returns", () => {
+test("infers the result of a group from its build function", () => {
   dag("groups", (d) => {
     const group = d.group("g", (g) => ({ inner: g.task("inner", () => 1) }));
     expectTypeOf(group).toEqualTypeOf<Group<{ inner: Output<number> }>>();
@@ -140,7 +140,7 @@ test("a group returns what its build function returns", () => {
   });
 });
 
-test("ctx.output is typed by the handle", () => {
+test("infers ctx.output from the handle", () => {
   dag("context", (d) => {
     const one = d.task("one", () => 1);
     d.task("two", { after: [one] }, async (_, ctx) => {
@@ -185,7 +185,7 @@ class Alone extends Sensor {
   }
 }
 
-test("an operator that defers has the type of its result", () => {
+test("infers the output of an operator that defers", () => {
   dag("deferring", (d) => {
     const rows = d.task("rows", () => 1);
     expectTypeOf(d.add("x", new Deferring({ path: "/a" }), { inputs: { rows } })).toEqualTypeOf<
@@ -194,7 +194,7 @@ test("an operator that defers has the type of its result", () => {
   });
 });
 
-test("the output of a sensor is what it finds, that of a trigger is its event", () => {
+test("infers the outputs of sensors and triggers", () => {
   dag("waiting", (d) => {
     expectTypeOf(d.add("looking", new Looking({ table: "x", mode: "reschedule" }))).toEqualTypeOf<
       Output<number>
@@ -208,7 +208,7 @@ test("the output of a sensor is what it finds, that of a trigger is its event", 
   });
 });
 
-test("steps are typed by their work and their triggers", () => {
+test("infers steps from their functions and triggers", () => {
   dag("steps", (d) => {
     d.task("t", async (_, ctx) => {
       expectTypeOf(ctx.once("a", async () => ({ id: 1 }))).resolves.toEqualTypeOf<{ id: number }>();
@@ -224,7 +224,7 @@ test("steps are typed by their work and their triggers", () => {
   });
 });
 
-test("the params of a DAG that runs on events are the event, unless it says otherwise", () => {
+test("infers the params of a DAG that is scheduled on events, unless it has a schema", () => {
   const schedule = on(new FileTrigger({ path: "/in/*" }));
   const plain = dag(
     "on_file",
@@ -239,7 +239,7 @@ test("the params of a DAG that runs on events are the event, unless it says othe
   });
 });
 
-test("a signal is typed for who sends it, who waits for it and who runs on it", () => {
+test("types a signal for senders, waits and schedules", () => {
   const sold = signal(
     "sold",
     z.object({ id: z.string(), day: z.coerce.date(), tags: z.array(z.string()).default([]) }),
@@ -323,7 +323,7 @@ class Reacting extends Operator<{ least: number }, number> {
   }
 }
 
-test("an operator that reacts to signals has the type of its result", () => {
+test("infers the output of an operator with onSignal", () => {
   dag("reacting", (d) => {
     expectTypeOf(d.add("x", new Reacting({ least: 1 }))).toEqualTypeOf<Output<number>>();
   });

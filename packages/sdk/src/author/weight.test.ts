@@ -3,8 +3,8 @@ import { dag } from "../index.ts";
 import { PROGRAM } from "../runtime/program.ts";
 import type { WeighedTask } from "./weight.ts";
 
-describe("a weight rule of one's own", () => {
-  it("answers the weight of each task, when the DAG is complete", () => {
+describe("a custom weight rule", () => {
+  it("returns the weight of each task when the DAG is complete", () => {
     const asked: WeighedTask[] = [];
     const weightRule = (task: WeighedTask) => {
       asked.push(task);
@@ -26,21 +26,21 @@ describe("a weight rule of one's own", () => {
     ]);
   });
 
-  it("must answer a whole number", () => {
+  it("must return a whole number", () => {
     const weighing = (weightRule: () => number) =>
       dag("d", (d) => void d.task("a", { weightRule }, () => 1))[PROGRAM];
     expect(() => weighing(() => 1.5).describe()).toThrow(
-      /dag "d", task "a": weightRule must answer a whole number/,
+      /dag "d", task "a": weightRule must return a whole number/,
     );
     expect(() =>
       weighing(() => {
         throw new Error("no idea");
       }).describe(),
-    ).toThrow(/weightRule has thrown: no idea/);
+    ).toThrow(/weightRule threw an error: no idea/);
   });
 });
 
-it("a DAG's limit over all runs is in its manifest only when it is given", () => {
+it("writes a DAG's limit over all runs to the manifest only if it is set", () => {
   const manifest = (options: object) =>
     dag("d", options, (d) => void d.task("a", () => 1))[PROGRAM].describe();
   expect(manifest({ maxActiveTasksPerDag: 3 }).maxActiveTasksPerDag).toBe(3);

@@ -1,29 +1,32 @@
-/** Weights of an author's own: a function in place of a weight rule. */
+/** Custom weights: a function instead of a weight rule. */
 import { DagDefinitionError, show } from "../check/errors.ts";
 import type { TaskManifest } from "../manifest.ts";
 
-/** What a weight can depend on. */
+/**
+ * The facts about a task that its weight can depend on.
+ * @example const byFanOut = (task: WeighedTask) => task.priority + task.downstream.length;
+ */
 export interface WeighedTask {
   readonly taskId: string;
   readonly group: string | null;
-  /** Its own weight, as the option `priority` says. */
+  /** The value of the option `priority`. */
   readonly priority: number;
   readonly pool: string;
   readonly poolSlots: number;
-  /** Ids of the tasks directly before and after it. */
+  /** Ids of the direct upstream and downstream tasks. */
   readonly upstream: readonly string[];
   readonly downstream: readonly string[];
 }
 
 /**
- * Answers the weight of a task, a whole number. It is asked when the DAG's file is loaded, not at run time: what it
- * depends on besides the DAG itself is what was so then.
+ * Returns the weight of a task as a whole number; it is called once, when the DAG file is loaded.
+ * @example const urgentFirst: WeightFunction = ({ taskId }) => (taskId.startsWith("urgent") ? 100 : 1);
  */
 export type WeightFunction = (task: WeighedTask) => number;
 
 const MOST = 2_147_483_647;
 
-/** The task with the weight that the function gives it. */
+/** The task with the weight that the function returns. */
 export function weighed(
   task: TaskManifest,
   weigh: WeightFunction,
@@ -35,7 +38,7 @@ export function weighed(
   try {
     weight = weigh({ taskId, group, priority, pool, poolSlots, upstream, downstream: world.downstream });
   } catch (error) {
-    throw new DagDefinitionError("TW_BAD_OPTION", `${where} has thrown: ${(error as Error).message}`, {
+    throw new DagDefinitionError("TW_BAD_OPTION", `${where} threw an error: ${(error as Error).message}`, {
       cause: error,
     });
   }
@@ -43,6 +46,6 @@ export function weighed(
     return { ...task, priority: weight as number };
   throw new DagDefinitionError(
     "TW_BAD_OPTION",
-    `${where} must answer a whole number from -${MOST} to ${MOST}, got ${show(weight)}`,
+    `${where} must return a whole number from -${MOST} to ${MOST}, got ${show(weight)}`,
   );
 }

@@ -1,4 +1,4 @@
-/** What people who know Airflow may write, in camel case: our option for it, or what to do instead. */
+/** Names from Airflow in camel case: the matching option, or what to do instead. */
 
 export const OTHER_NAMES: Readonly<Record<string, string>> = {
   concurrency: "maxActiveTasks",

@@ -39,7 +39,7 @@ test("reports all wrong options of a DAG, its defaults, groups and tasks in one 
     expect.stringMatching(/^dag "x", group "g": unknown option "colour"; known options: /),
     'dag "x", group "g": docs must be a non-empty text, got 1',
     expect.stringMatching(/^dag "x", task "g.b": every: "x" is not a duration/),
-    'dag "x", task "g.b": deadline takes what deadline() returned, got 7',
+    'dag "x", task "g.b": deadline takes results of deadline(), got 7',
     'dag "x", task "g.b": retries must be a whole number of 0 or more, got 1.5',
   ]);
   expect(error.message).toMatch(/^dag "x" has 13 errors:\n {2}dag "x": .*"schedule" \[TW_UNKNOWN_OPTION\]\n/);
@@ -62,7 +62,7 @@ test("reports a wrong default once, not for each task", () => {
   ]);
 });
 
-test("keeps what was found when the build function throws, and not what may follow from it", () => {
+test("keeps the errors found before the build function throws, without errors that may follow from them", () => {
   const definition = refusal({ tagz: [] }, (d) => d.task("t", { after: 7 } as never, () => 1));
   expect(messages(definition)).toEqual([
     expect.stringContaining('"tagz"'),
@@ -75,12 +75,12 @@ test("keeps what was found when the build function throws, and not what may foll
   expect(other.errors).toBeUndefined();
 });
 
-test("throws at once outside of dag(), also after a DAG was refused", () => {
+test("throws at once outside of dag(), also after a rejected DAG", () => {
   refusal({ tagz: [] });
   expect(() => deadline({ within: "1h", afterr: "queued" } as never)).toThrow(/"afterr"/);
 });
 
-test("reports a DAG inside a build function by itself", () => {
+test("reports a DAG inside a build function separately", () => {
   const error = refusal({ tagz: [] }, (d) => {
     expect(() => dag("inner", { ownr: "me" } as never, one)).toThrow(/^dag "inner": unknown option "ownr"/);
     one(d);
@@ -88,7 +88,7 @@ test("reports a DAG inside a build function by itself", () => {
   expect(error.message).toMatch(/^dag "x": unknown option "tagz"/);
 });
 
-test("shows the first of very many", () => {
+test("shows the first errors of very many", () => {
   const error = refusal({}, (d) => {
     for (let n = 0; n < 100; n++) d.task(`t${n}`, { retires: 1 } as never, () => 1);
   });
@@ -113,7 +113,7 @@ test.each([
   ["dag", "max_active_runs", 'it is called "maxActiveRuns"'],
   ["dag", "doc_md", 'it is called "docs"'],
   ["dag", "constructor", "known options: schedule, "],
-])("says what to write at a %s instead of %s", (place, name, remedy) => {
+])("names the option of a %s to write instead of %s", (place, name, remedy) => {
   const option = { [name]: 1 };
   const error = place === "dag" ? refusal(option) : refusal({}, (d) => d.task("t", option as never, () => 1));
   expect(error.message).toContain(`: unknown option "${name}"; ${remedy}`);
@@ -131,7 +131,7 @@ test.each<[string, (a: never, b: never) => unknown]>([
   ["a >> b", (a, b) => a >> b],
   ["[a] >> b", (a, b) => ([a] as never) >> b],
   ["a text", (a) => `${a}`],
-])("refuses a handle in %s, which would order nothing", (_, use) => {
+])("rejects a handle in %s, which would not order tasks", (_, use) => {
   const error = refusal({}, (d) => {
     const [a, b] = [d.task("first", () => 1), d.task("second", () => 2)];
     use(a as never, b as never);

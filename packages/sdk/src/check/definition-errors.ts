@@ -1,6 +1,6 @@
 /**
- * All wrong options of one `dag()` call in one error. `dag()` and its build function run synchronously, so one variable
- * holds the errors of the call that is under way; a `dag()` inside a build function has its own.
+ * Collects all invalid options of one `dag()` call into one error. `dag()` and its build function run synchronously, so
+ * one variable holds the errors of the current call; a `dag()` inside a build function has its own.
  */
 import { DagDefinitionError, TriggerError } from "./errors.ts";
 
@@ -10,7 +10,7 @@ const MAX_LINES = 20;
 
 let found: DefinitionError[] | null = null;
 
-/** Runs what defines one DAG. @throws the error it found; of several, one that has them as its `errors`. */
+/** Runs the definition of one DAG. @throws The error that it found, or one error with all of them as `errors`. */
 export function collectErrors<T>(where: string, define: () => T): T {
   const outer = found;
   const own: DefinitionError[] = [];
@@ -20,7 +20,7 @@ export function collectErrors<T>(where: string, define: () => T): T {
     if (own.length === 0) return result;
   } catch (error) {
     if (own.length === 0) throw error;
-    // Any other error may follow from what was refused.
+    // Any other error may be caused by an option that was rejected.
     if (isDefinitionError(error)) own.push(error);
   } finally {
     found = outer;
@@ -28,13 +28,16 @@ export function collectErrors<T>(where: string, define: () => T): T {
   throw joined(where, own);
 }
 
-/** Throws the error; while a DAG is being defined, keeps it, and the caller goes on with a value that is never used. */
+/**
+ * Throws the error. While a DAG is being defined, collects it instead; the caller continues with a value that is never
+ * used.
+ */
 export function refuse(error: DefinitionError): void {
   if (found === null) throw error;
   found.push(error);
 }
 
-/** What `check` answers; while a DAG is being defined, `fallback` if it refuses. */
+/** Returns the result of `check`; while a DAG is being defined, `fallback` if `check` throws. */
 export function orElse<T>(check: () => T, fallback: T): T {
   try {
     return check();
@@ -45,7 +48,7 @@ export function orElse<T>(check: () => T, fallback: T): T {
   }
 }
 
-/** Whether `check` refuses nothing. */
+/** Returns whether `check` rejects nothing. */
 export function isAccepted(check: () => unknown): boolean {
   const before = found?.length ?? 0;
   orElse<unknown>(check, null);

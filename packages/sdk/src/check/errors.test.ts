@@ -18,11 +18,11 @@ test.each<[unknown, string]>([
   ["text", '"text"'],
   [7, "7"],
   [null, "null"],
-])("%j is shown as %s", (value, text) => {
+])("shows %j as %s", (value, text) => {
   expect(show(value)).toBe(text);
 });
 
-test("what is wrong with a task's trigger names the task, and keeps its code and cause", () => {
+test("names the task in an error about its trigger, and keeps code and cause", () => {
   const refused = new TriggerError("TW_TRIGGER_ARGS", "bad");
   const thrower = (error: Error) => () => {
     throw error;
@@ -42,12 +42,12 @@ test("what is wrong with a task's trigger names the task, and keeps its code and
 test.each([
   ["an unknown option", () => new HttpSensor({ url: "https://x.example", verb: "GET" } as never)],
   ["a wrong value", () => new FileSensor({ path: 7 } as never)],
-])("%s of a sensor is told with the task's name", (_, sensor) => {
+])("reports %s of a sensor with the name of the task", (_, sensor) => {
   const defined = dag("x", (d) => void d.add("wait", sensor() as HttpSensor));
   expect(() => defined[PROGRAM].describe()).toThrow(/^dag "x", task "wait": \w+Trigger: /);
 });
 
-test("so is what is no trigger at all", () => {
+test("reports a value that is not a trigger with the name of the task", () => {
   expect(() => dag("x", (d) => void d.trigger("t", {} as never))).toThrow(
     'dag "x", task "t": an empty object is not a trigger; give an instance of a Trigger class',
   );

@@ -1,10 +1,13 @@
 /**
- * The SDK's families of errors. A `DagDefinitionError` is the author's mistake, thrown while the DAG is being
- * defined. A `TaskError` is raised around user code while an attempt runs. A `TriggerError` is about a trigger: where
- * it is used, or while it runs. Every code is listed in docs/errors.md.
+ * The error classes of the SDK. A `DagDefinitionError` is a mistake in a definition, a `TaskError` occurs while an
+ * attempt runs, and a `TriggerError` concerns a trigger where it is used or while it runs. docs/errors.md lists every
+ * code.
  */
 
-/** Codes of {@link DagDefinitionError}. */
+/**
+ * Codes of {@link DagDefinitionError}, as listed in docs/errors.md.
+ * @example const isBadId = (error: DagDefinitionError) => error.code === ("TW_BAD_ID" satisfies DefinitionErrorCode);
+ */
 export type DefinitionErrorCode =
   | "TW_ASYNC_BUILD"
   | "TW_BAD_ASSET"
@@ -22,7 +25,10 @@ export type DefinitionErrorCode =
   | "TW_MAP_HANDLE"
   | "TW_UNKNOWN_OPTION";
 
-/** Codes of {@link TaskError}. */
+/**
+ * Codes of {@link TaskError}, as listed in docs/errors.md.
+ * @example const isMissing = (error: TaskError) => error.code === ("TW_VARIABLE_MISSING" satisfies TaskErrorCode);
+ */
 export type TaskErrorCode =
   | "TW_ASSET_INVALID"
   | "TW_BAD_ASSET"
@@ -56,7 +62,7 @@ export type TaskErrorCode =
   | "TW_WORK_LEFT_OPEN";
 
 /**
- * A mistake in a DAG's definition; the message names the DAG, the task and the remedy.
+ * An invalid DAG definition; the message names the DAG, the task and the remedy.
  *
  * @example
  * ```ts
@@ -67,7 +73,7 @@ export type TaskErrorCode =
 export class DagDefinitionError extends Error {
   override readonly name = "DagDefinitionError";
   readonly code: DefinitionErrorCode;
-  /** Of a DAG with several mistakes: each by itself, in the order in which they were found. */
+  /** The errors of a DAG with several mistakes, in the order in which they were found. */
   readonly errors: readonly Error[] | undefined;
 
   constructor(
@@ -82,7 +88,7 @@ export class DagDefinitionError extends Error {
 }
 
 /**
- * A failure of an attempt that Tradewind itself can name, e.g. a variable that is not set.
+ * A failure of an attempt with a code, e.g. a variable that is not set.
  *
  * @example
  * ```ts
@@ -102,7 +108,10 @@ export class TaskError extends Error {
   }
 }
 
-/** Codes of {@link TriggerError}. */
+/**
+ * Codes of {@link TriggerError}, as listed in docs/errors.md.
+ * @example const isBadArgs = (error: TriggerError) => error.code === ("TW_TRIGGER_ARGS" satisfies TriggerErrorCode);
+ */
 export type TriggerErrorCode =
   | "TW_BAD_TRIGGER"
   | "TW_EVENT_NOT_JSON"
@@ -111,7 +120,7 @@ export type TriggerErrorCode =
   | "TW_TRIGGER_ARGS";
 
 /**
- * A trigger that cannot be used, or that cannot go on: the message names the trigger and the remedy.
+ * An invalid or failed trigger; the message names the trigger and the remedy.
  *
  * @example
  * ```ts
@@ -129,7 +138,7 @@ export class TriggerError extends Error {
   }
 }
 
-/** Does what may refuse something of a task's, and names the task when it does. */
+/** Runs `work` and adds the task to the message of an error. */
 export function naming<T>(where: string, work: () => T): T {
   try {
     return work();
@@ -142,10 +151,10 @@ export function naming<T>(where: string, work: () => T): T {
   }
 }
 
-/** Any of the above. */
+/** Any of these errors. */
 export type CodedError = Error & { readonly code: string };
 
-/** Shows a rejected value inside an error message, short enough to read. */
+/** Formats a rejected value for an error message. */
 export function show(value: unknown): string {
   if (typeof value === "string")
     return JSON.stringify(value.length > 80 ? `${value.slice(0, 77)}...` : value);
@@ -156,7 +165,7 @@ export function show(value: unknown): string {
   return String(value);
 }
 
-/** A plain object is one to its author, not an "Object". */
+/** Calls a plain object an "object", not an "Object". */
 function nameOfClass(value: object): string {
   const name: unknown = value.constructor?.name;
   if (typeof name === "string" && name !== "" && name !== "Object") return name;

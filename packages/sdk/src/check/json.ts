@@ -1,9 +1,9 @@
 /**
- * Is a task's output JSON? Asked of the compiler, beside inference and never inside it: an output keeps its natural
- * type (`Output<number>`, not `Output<42>`), and what is refused says where and why, e.g.
- * `NotJson<"output.rows[].at is a Date; return date.toISOString() instead">`.
- * A promise of `unknown` is refused, as the answer of `response.json()`. `any` passes, and so does `unknown` that is no
- * promise: while the compiler infers R it is `unknown`, too. The check at run time (output-check.ts) has the last word.
+ * Compile-time check that an output is JSON. It runs beside inference, not inside it: an output keeps its inferred type
+ * (`Output<number>`, not `Output<42>`), and the error names place and reason, e.g. `NotJson<"output.rows[].at is a
+ * Date; return date.toISOString() instead">`. A promise of `unknown` is rejected, such as the result of
+ * `response.json()`. `any` passes, and so does an `unknown` that is not a promise: R is `unknown` during inference,
+ * too. The check at run time (output-check.ts) is final.
  */
 
 import type { Json } from "../manifest.ts";
@@ -11,15 +11,24 @@ import type { Control } from "../signal/control.ts";
 
 declare const WHY: unique symbol;
 
-/** Not a real type: the compiler's way to tell the author what is wrong with an output. */
+/**
+ * A compiler message about a value that is not JSON; no value has this type.
+ * @example const problem = null as unknown as NotJson<"output.at is a Date; return date.toISOString() instead">;
+ */
 export interface NotJson<Message extends string> {
   readonly [WHY]: Message;
 }
 
-/** What a handler's result leaves for downstream tasks: awaited, without {@link skip} and {@link fail}. */
+/**
+ * The output of a handler: its awaited result without {@link skip} and {@link fail}.
+ * @example const output: Produced<Promise<string | Control>> = "done";
+ */
 export type Produced<R> = Exclude<Awaited<R>, Control>;
 
-/** `unknown` when the result of a handler is JSON, otherwise a {@link NotJson} that no function satisfies. */
+/**
+ * `unknown` if the result of a handler is JSON, otherwise a {@link NotJson}.
+ * @example const run = <R>(work: (() => R) & ReturnsJson<R>) => d.task("work", work);
+ */
 export type ReturnsJson<R> = unknown extends R
   ? unknown
   : [unknown, IsAny<Awaited<R>>] extends [Awaited<R>, false]
@@ -30,10 +39,16 @@ export type ReturnsJson<R> = unknown extends R
 
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
-/** As {@link ReturnsJson}, for what a trigger fires with. */
+/**
+ * Like {@link ReturnsJson}, for the event of a trigger.
+ * @example const wait = <Event>(trigger: Waitable<Event> & EventIsJson<Event>) => d.trigger("wait", trigger);
+ */
 export type EventIsJson<Event> = IsJson<Event, "event">;
 
-/** `unknown` when `T` is JSON, otherwise a {@link NotJson} whose sentence begins with `Root`. */
+/**
+ * `unknown` if `T` is JSON, otherwise a {@link NotJson} whose message begins with `Root`.
+ * @example const store = <T>(value: T & IsJson<T, "value">) => JSON.stringify(value);
+ */
 export type IsJson<T, Root extends string> = unknown extends T
   ? unknown
   : [T] extends [JsonOf<T>]
@@ -48,9 +63,9 @@ type Collection = ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>;
 type Refused = Date | bigint | symbol | Callable | Collection | PromiseLike<unknown> | Binary | RegExp;
 
 /**
- * `T` itself where `T` is JSON, `never` in the places where it is not. Compared, never shown. The first line is more
- * than a short cut: it ends the walk through `Json` and other recursive unions. Interfaces never pass it (they have no
- * index signature), so the rest walks into them.
+ * `T` where it is JSON, `never` where it is not. Only for comparisons. The first line also ends the recursion through
+ * `Json` and other recursive unions. Interfaces never match it (they have no index signature), so the rest walks into
+ * them.
  */
 type JsonOf<T> = [T] extends [Json | Scalar]
   ? T
@@ -60,7 +75,7 @@ type JsonOf<T> = [T] extends [Json | Scalar]
       ? { [K in keyof T]: JsonOf<T[K]> }
       : T;
 
-/** The sentence about each offending place; evaluated only for outputs already known to be refused. */
+/** The message about each invalid place; evaluated only for outputs that are rejected. */
 type Problem<T, Path extends string, Depth extends 0[] = []> = T extends Scalar
   ? never
   : T extends Refused

@@ -1,4 +1,4 @@
-/** Where an option belongs that was given in a place that does not take it. */
+/** Finds the right place of an option that was given in a place that does not take it. */
 import { INSTEAD, OTHER_NAMES } from "./airflow-names.ts";
 import {
   DAG_OPTION_NAMES,
@@ -10,7 +10,7 @@ import { nearest } from "./wording.ts";
 
 export type OptionPlace = "dag" | "group" | "task" | "defaults";
 
-/** Options of the whole run that resemble one of a task. */
+/** Options of the whole run that resemble an option of a task. */
 const OF_RUN: Readonly<Record<string, string>> = {
   retries: "runRetries retries the whole run",
   retryDelay: "runRetryDelay is the wait before a retry of the whole run",
@@ -26,7 +26,7 @@ const NAMES: Readonly<Record<OptionPlace, readonly string[]>> = {
   task: TASK_OPTION_NAMES,
 };
 
-/** The remedy for an option that this place does not have; undefined: no place has one of that name. */
+/** The remedy for an option that this place does not take; undefined if no place has an option of that name. */
 export function belongsTo(name: string, place: OptionPlace): string | undefined {
   const camel = camelCase(name);
   const instead = lookUp(INSTEAD, camel);
@@ -52,7 +52,7 @@ export function belongsTo(name: string, place: OptionPlace): string | undefined 
   return undefined;
 }
 
-/** Of a misspelt name, or one that no place has. */
+/** The remedy for a misspelt or unknown name. */
 export function meant(name: string, names: readonly string[], place?: OptionPlace): string {
   const camel = camelCase(name);
   const near = nearest(camel, names);

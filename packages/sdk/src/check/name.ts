@@ -1,16 +1,19 @@
 import { DagDefinitionError, show } from "./errors.ts";
 
-/** Texts that become keys in the database: of steps, of queues. */
+/** Texts that are keys in the database: names of steps and queues. */
 export function isName(value: unknown): value is string {
   if (typeof value !== "string" || value === "" || value.length > 250) return false;
-  // PostgreSQL takes no NUL, and half a character would come back as another one.
+  // PostgreSQL cannot store NUL, and a lone surrogate would come back as another character.
   return !value.includes("\u0000") && value.isWellFormed();
 }
 
-/** What {@link isName} takes, for messages. */
+/** Describes what {@link isName} accepts, for messages. */
 export const NAME_FORM = "a text of 1 to 250 characters, without U+0000";
 
-/** Of a DAG, a task or a group. Ids become folders and parts of URLs, where "." and ".." mean something else. */
+/**
+ * Checks the id of a DAG, a task or a group. Ids become folders and parts of URLs, where "." and ".." have another
+ * meaning.
+ */
 export function checkId(id: unknown, where: string): string {
   if (typeof id === "string" && /^(?!\.+$)[A-Za-z0-9_.-]{1,250}$/.test(id)) return id;
   throw new DagDefinitionError(

@@ -1,4 +1,4 @@
-/** Checks of single options. Each error names the place, the option and what it takes. */
+/** Checks of single options. Each error names the place, the option and the accepted values. */
 
 import { durationMs } from "../schedule/duration.ts";
 import { orElse, refuse } from "./definition-errors.ts";
@@ -7,7 +7,7 @@ import { belongsTo, meant, type OptionPlace } from "./misplaced-option.ts";
 
 type Options = Readonly<Record<string, unknown>>;
 
-/** The options object itself, after refusing names that nobody reads. */
+/** Returns the options object after rejecting unknown names. */
 export function knownOptions(
   options: unknown,
   names: readonly string[],
@@ -29,12 +29,12 @@ export function knownOptions(
   return options as Options;
 }
 
-/** Without the options that are present but undefined: they must not hide a default. */
+/** Drops options that are present but undefined: they must not hide a default. */
 export function definedOnly(options: Options): Options {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-/** What a 32-bit column holds at most. */
+/** The maximum of a 32-bit column. */
 export const INT32_MAX = 2_147_483_647;
 
 /** A whole number that fits a 32-bit column. */
@@ -54,12 +54,12 @@ export function atLeast(
   return fallback;
 }
 
-/** A whole number of 1 or more, or null when it is left out. */
+/** A whole number of 1 or more, or null if it is missing. */
 export function wholeOrNull(o: Options, name: string, where: string): number | null {
   return o[name] === undefined || o[name] === null ? null : atLeast(o, name, { min: 1, fallback: 1 }, where);
 }
 
-/** A non-empty text, or null when it is left out. */
+/** A non-empty text, or null if it is missing. */
 export function text(o: Options, name: string, where: string): string | null {
   const value = o[name];
   if (value === undefined || value === null) return null;
@@ -96,7 +96,7 @@ export function func(o: Options, name: string, where: string): ((...args: never[
   return undefined;
 }
 
-/** Milliseconds of an option that is a length of time. */
+/** The milliseconds of a duration option. */
 export function duration<F>(o: Options, name: string, fallback: F, where: string): number | F {
   const value = o[name];
   return value === undefined

@@ -1,4 +1,4 @@
-/** The options that a DAG, a group and a task take. docs/guides/options.md has a row for each. */
+/** The names of the options of a DAG, a group and a task. docs/guides/options.md has a row for each. */
 import type { DagOptions } from "../author/dag-options.ts";
 import type { GroupOptions } from "../author/group-options.ts";
 import type { TaskDefaults } from "../author/task-options.ts";
@@ -42,7 +42,7 @@ export const GROUP_OPTION_NAMES = [
   "docs",
 ] as const satisfies readonly (keyof GroupOptions)[];
 
-/** Options of a task that `defaults` of a DAG or group takes, too. */
+/** Options of a task that `defaults` of a DAG or group also takes. */
 export const TASK_DEFAULT_NAMES = [
   "retries",
   "retryDelay",
@@ -70,7 +70,7 @@ export const TASK_DEFAULT_NAMES = [
   "onCancel",
 ] as const satisfies readonly (keyof TaskDefaults)[];
 
-/** All that a task of any kind takes. */
+/** All options of a task of any kind. */
 export const TASK_OPTION_NAMES: readonly string[] = [
   ...TASK_DEFAULT_NAMES,
   "after",

@@ -33,13 +33,13 @@ test.each<[value: unknown, message: RegExp]>([
   ["a\u0000b", /^output contains the character U\+0000/],
   [{ "\u0000": 1 }, /^output contains the character U\+0000/],
   ["\ud800", /^output is not well-formed Unicode/],
-])("what is not JSON is named with its place (%#)", (value, message) => {
+])("names the place of a value that is not JSON (%#)", (value, message) => {
   expect(() => checkOutput(value)).toThrow(
     expect.objectContaining({ code: "TW_OUTPUT_NOT_JSON", message: expect.stringMatching(message) }),
   );
 });
 
-test("JSON passes as it is, copied; optional properties that are undefined are left out", () => {
+test("copies JSON and omits undefined properties", () => {
   const value = { a: [1, "x", null, true], b: undefined, shared: {} };
   const checked = checkOutput(value);
   expect(checked).toEqual({ a: [1, "x", null, true], shared: {} });
@@ -53,7 +53,7 @@ test("JSON passes as it is, copied; optional properties that are undefined are l
   expect(checkOutput(runInNewContext("({ a: [1] })"))).toEqual({ a: [1] });
 });
 
-test("the size counts as UTF-8", () => {
+test("counts the size as UTF-8", () => {
   expect(checkOutput("é".repeat(10), 22)).toBe("é".repeat(10));
   expect(() => checkOutput("é".repeat(11), 22)).toThrow(
     expect.objectContaining({ code: "TW_OUTPUT_TOO_LARGE" }),
@@ -61,7 +61,7 @@ test("the size counts as UTF-8", () => {
   expect(() => checkOutput("x".repeat(21), 22)).toThrow(/23 bytes, at most 22 .*TRADEWIND_OUTPUT_LIMIT/);
 });
 
-test("every JSON value passes unchanged", () => {
+test("accepts every JSON value unchanged", () => {
   fc.assert(
     fc.property(fc.jsonValue(), (value) => {
       const text = JSON.stringify(value);

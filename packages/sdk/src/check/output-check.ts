@@ -1,27 +1,27 @@
-/** The run-time half of "outputs are JSON": walks a value before it leaves the process and names the first bad place. */
+/** Checks at run time that a value is JSON before it leaves the process, and names the first invalid place. */
 
 import type { Json } from "../manifest.ts";
 import { type CodedError, TaskError } from "./errors.ts";
 
-/** Unless an installation says otherwise. What is too large for its database it keeps elsewhere, as it likes. */
+/** The default limit. An installation may raise it, and may store large outputs outside of the database. */
 const MAX_OUTPUT_BYTES = 268_435_456;
 
-/** Of what always goes into the database: events, arguments, signals. */
+/** The limit of values that are always stored in the database: events, arguments, signals. */
 const MAX_BYTES = 1_048_576;
 
 const MAX_DEPTH = 200;
 
 /**
- * The value as JSON, copied, so that nothing user code does later can change it; `undefined` stays "no output".
- * Throws a TaskError that names the place, e.g. "output.rows[3].at is a Date".
+ * Returns a copy of the value, so that user code cannot change it later; `undefined` means "no output".
+ * @throws TaskError that names the place, e.g. "output.rows[3].at is a Date".
  */
 export function checkOutput(value: unknown, maxBytes: number = MAX_OUTPUT_BYTES): Json | undefined {
   return value === undefined ? undefined : jsonCopy(value, OUTPUT, maxBytes);
 }
 
-/** What else leaves a process as JSON: how it is called in a message, and the errors it is refused with. */
+/** How a kind of value is called in messages, and the errors it is rejected with. */
 export interface JsonKind {
-  /** The path begins with it: "event", "kwargs". */
+  /** The beginning of the path: "event", "kwargs". */
   readonly root: string;
   notJson(message: string): CodedError;
   tooLarge(message: string): CodedError;
@@ -37,7 +37,7 @@ const OUTPUT: JsonKind = {
     ),
 };
 
-/** As {@link checkOutput}, for other things; `undefined` becomes null. */
+/** Like {@link checkOutput}, for other values; `undefined` becomes null. */
 export function jsonCopy(value: unknown, kind: JsonKind, maxBytes: number = MAX_BYTES): Json {
   if (value === undefined) return null;
   try {
@@ -89,14 +89,14 @@ function walkObject(value: object, path: string, above: object[]): void {
     checkPlain(value, path);
     for (const [key, member] of Object.entries(value)) {
       checkText(key, path);
-      // JSON.stringify leaves such a property out, which is what an optional property means.
+      // JSON.stringify omits such a property, which is the meaning of an optional property.
       if (member !== undefined) walk(member, memberPath(path, key), above);
     }
   }
   above.pop();
 }
 
-/** Plain: made by `{}` or `Object.create(null)`, in whatever realm. */
+/** Accepts objects of `{}` or `Object.create(null)`, from any realm. */
 function checkPlain(value: object, path: string): void {
   const prototype = Object.getPrototypeOf(value);
   if (prototype === null || Object.getPrototypeOf(prototype) === null) return;

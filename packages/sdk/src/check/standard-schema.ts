@@ -1,9 +1,12 @@
 /**
- * The interface that zod, valibot, arktype and others share (https://standardschema.dev): the SDK depends on no
+ * The interface shared by zod, valibot, arktype and others (https://standardschema.dev). The SDK depends on no
  * validator.
  */
 
-/** Any validator that follows Standard Schema version 1. */
+/**
+ * A validator of any library that implements Standard Schema version 1.
+ * @example const schema: StandardSchemaV1<{ region: string }> = z.object({ region: z.string() });
+ */
 export interface StandardSchemaV1<Input = unknown, Output = Input> {
   readonly "~standard": StandardProps<Input, Output>;
 }
@@ -13,7 +16,9 @@ interface StandardProps<Input, Output> {
   readonly vendor: string;
   readonly validate: (value: unknown) => StandardResult<Output> | Promise<StandardResult<Output>>;
   readonly types?: { readonly input: Input; readonly output: Output } | undefined;
-  /** Present where the validator also follows Standard JSON Schema. May throw for what JSON Schema cannot say. */
+  /**
+   * Present if the validator also implements Standard JSON Schema; throws for types that JSON Schema cannot express.
+   */
   readonly jsonSchema?: {
     readonly input: (options: { readonly target: "draft-2020-12" }) => Record<string, unknown>;
   };
@@ -28,19 +33,25 @@ export interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** What the validator accepts. */
+/**
+ * The type that a validator accepts.
+ * @example const conf = <S extends StandardSchemaV1>(_schema: S, value: SchemaInput<S>) => value;
+ */
 export type SchemaInput<S extends StandardSchemaV1> = NonNullable<S["~standard"]["types"]>["input"];
 
-/** What the validator hands on. */
+/**
+ * The type that a validator returns.
+ * @example const params = <S extends StandardSchemaV1>(_schema: S, value: SchemaOutput<S>) => value;
+ */
 export type SchemaOutput<S extends StandardSchemaV1> = NonNullable<S["~standard"]["types"]>["output"];
 
-/** One sentence about a problem that a validator found, with its place. */
+/** Describes a problem that a validator found, with its place. */
 export function describeIssue(issue: StandardIssue): string {
   const path = (issue.path ?? []).map((part) => String(typeof part === "object" ? part.key : part));
   return path.length === 0 ? issue.message : `${path.join(".")}: ${issue.message}`;
 }
 
-/** Whether a value is a validator; some are functions. */
+/** Returns whether a value is a validator, which may be a function. */
 export function isStandardSchema(value: unknown): value is StandardSchemaV1 {
   const isObject = (typeof value === "object" && value !== null) || typeof value === "function";
   return isObject && typeof (value as StandardSchemaV1)["~standard"]?.validate === "function";

@@ -17,11 +17,11 @@ test.each([
   [3_599_999, "1 h"],
   [5_400_000, "1 h 30 m"],
   [604_800_000, "7 d"],
-])("%d ms reads as %s", (ms, text) => {
+])("formats %d ms as %s", (ms, text) => {
   expect(durationText(ms)).toBe(text);
 });
 
-test("what is read is what was meant, up to a part in sixteen", () => {
+test("rounds by less than one sixteenth", () => {
   fc.assert(
     fc.property(fc.integer({ min: 0, max: 100 * 366 * 86_400_000 }), (ms) => {
       const parts = durationText(ms).match(/[\d.]+ \w+/g) ?? [];
@@ -31,7 +31,7 @@ test("what is read is what was meant, up to a part in sixteen", () => {
   );
 });
 
-test("the nearest name is within two edits, or there is none", () => {
+test("finds the nearest name within two edits", () => {
   expect(nearest("retires", ["timeout", "retries", "rule"])).toBe("retries");
   expect(nearest("Hello", ["hello", "help"])).toBe("hello");
   expect(nearest("nope", ["hello", "etl"])).toBeUndefined();
@@ -48,6 +48,6 @@ test.each([
   ],
   [{ stack: "TW_X: no", code: "TW_X" }, "TW_X: no"],
   [{ stack: null, code: "not a\nword" }, "TaskError: no"],
-])("the code of an error ends its first line: %j", (facts, text) => {
+])("appends the code of an error to its first line: %j", (facts, text) => {
   expect(errorText({ name: "TaskError", message: "no", ...facts })).toBe(text);
 });

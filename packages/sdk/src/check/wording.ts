@@ -1,4 +1,4 @@
-/** How things are said to people: lengths of time, what may have been meant, errors. Used by the engine and the CLI, too. */
+/** Texts for people: durations, suggestions, errors. The engine and the CLI use them, too. */
 import type { ErrorFacts } from "../runtime/program.ts";
 
 const UNITS = [
@@ -8,7 +8,10 @@ const UNITS = [
   ["s", 1_000],
 ] as const;
 
-/** A length of time in at most two units: "40 ms", "4.9 s", "1 m 30 s", "5 h", "7 d". */
+/**
+ * Formats a duration in at most two units: "40 ms", "4.9 s", "1 m 30 s", "5 h", "7 d".
+ * @example durationText(90_000); // "1 m 30 s"
+ */
 export function durationText(ms: number): string {
   if (ms < 999.5) return `${Math.round(ms)} ms`;
   if (ms < 59_950) return `${Number((ms / 1_000).toFixed(1))} s`;
@@ -21,7 +24,10 @@ export function durationText(ms: number): string {
   return minor === undefined || rest === 0 ? text : `${text} ${rest} ${minor[0]}`;
 }
 
-/** The known name within two edits, if any. */
+/**
+ * Returns the known name within two edits, if any.
+ * @example nearest("regoin", ["region", "days"]); // "region"
+ */
 export function nearest(name: string, names: readonly string[]): string | undefined {
   const ranked = names.map((known) => ({
     known,
@@ -44,16 +50,22 @@ function editDistance(a: string, b: string): number {
   return row[b.length]!;
 }
 
-/** Between a message and its cause: "fetch failed (cause: connect ECONNREFUSED 127.0.0.1:1999)". */
+/**
+ * Separates a message from its cause: "fetch failed (cause: connect ECONNREFUSED 127.0.0.1:1999)".
+ * @example "fetch failed (cause: timeout)".split(CAUSE_MARK)[0]; // "fetch failed"
+ */
 export const CAUSE_MARK = " (cause: ";
 
-/** An error as a log shows it. Its code, by which docs/errors.md explains it, ends the line that says what is wrong. */
+/**
+ * Formats an error for a log, with its code (see docs/errors.md) at the end of the first line.
+ * @example errorText({ name: "TaskError", message: "no", stack: null, code: "TW_X" }); // "TaskError: no [TW_X]"
+ */
 export function errorText({ name, message, stack, code }: ErrorFacts): string {
-  // The stack lists the causes itself.
+  // The stack contains the causes.
   const [own = ""] = message.split(CAUSE_MARK, 1);
   const told = stack?.includes(own) ? stack : `${name}: ${message}${stack === null ? "" : `\n${stack}`}`;
   const [first = ""] = told.split("\n", 1);
-  // Some say it themselves: "ENOENT: no such file".
+  // Some messages contain the code: "ENOENT: no such file".
   if (code === null || !/^\w+$/.test(code) || first.includes(code)) return told;
   return `${first} [${code}]${told.slice(first.length)}`;
 }

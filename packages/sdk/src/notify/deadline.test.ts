@@ -16,7 +16,7 @@ import {
 } from "../index.ts";
 import { PROGRAM } from "../runtime/program.ts";
 
-/** Not written as an option: an object with a member `then` is what the linter warns of, unless it is a list. */
+/** A helper, because the linter rejects an object literal with a member `then`. */
 function made(after: DeadlineOptions["after"], actions?: readonly (DeadlineFunction | Notice)[]): Deadline {
   const options = Object.fromEntries([
     ["after", after],
@@ -32,7 +32,7 @@ const describeDag = (of: Deadline | readonly Deadline[], task?: Deadline) =>
   })[PROGRAM].describe();
 
 describe("a deadline", () => {
-  test("is in the manifest of its DAG or its task, with what is to be done", () => {
+  test("is in the manifest of its DAG or task, with its actions", () => {
     const late = signal<{ why: string }>("late");
     const told = made("queued", [
       () => {},
@@ -66,14 +66,14 @@ describe("a deadline", () => {
     expect(JSON.parse(JSON.stringify(manifest))).toEqual(manifest);
   });
 
-  test("leaves the manifest of a DAG without one as it was", () => {
+  test("leaves the manifest of a DAG without a deadline unchanged", () => {
     const manifest = dag("x", (d) => void d.task("t", () => 1))[PROGRAM].describe();
     expect(manifest).not.toHaveProperty("deadlines");
     expect(manifest.tasks[0]).not.toHaveProperty("deadlines");
     expect(describeDag([])).not.toHaveProperty("deadlines");
   });
 
-  test("calls the function at its place, with what was missed", async () => {
+  test("calls the function at its position with the missed deadline", async () => {
     const seen: [string, DeadlineContext][] = [];
     const note = (name: string) => (ctx: DeadlineContext) => void seen.push([name, ctx]);
     const defined = dag(
@@ -115,7 +115,7 @@ describe("a deadline", () => {
   });
 });
 
-describe("what is wrong is refused where it is written", () => {
+describe("an invalid deadline", () => {
   const refusals: readonly [string, () => unknown, string][] = [
     [
       "no moment",
@@ -141,9 +141,9 @@ describe("what is wrong is refused where it is written", () => {
       () => email({ to: "a@b.example\r\nx", connection: "mail" }),
       "email(): to takes one address",
     ],
-    ["nobody", () => email({ to: [], connection: "mail" }), "email(): to takes one address"],
+    ["no recipient", () => email({ to: [], connection: "mail" }), "email(): to takes one address"],
     ["no connection", () => email({ to: "a@b.example", connection: "" }), "email(): connection is the id"],
-    ["no signal", () => sendSignal("late" as never), "takes what signal() returned"],
+    ["no signal", () => sendSignal("late" as never), "takes the result of signal()"],
     ["many signals", () => sendSignal(signal("late.*")), '"*" can be listened to, not sent'],
     [
       "the engine's",
@@ -151,7 +151,7 @@ describe("what is wrong is refused where it is written", () => {
       "belongs to the engine",
     ],
     ["no JSON", () => sendSignal(signal<unknown>("x"), new Date()), "sendSignal(): value is a Date"],
-    ["no deadline", () => describeDag({} as never), 'dag "x": deadline takes what deadline() returned'],
+    ["no deadline", () => describeDag({} as never), 'dag "x": deadline takes results of deadline()'],
   ];
   for (const [name, wrong, message] of refusals) test(name, () => expect(wrong).toThrow(message));
 });

@@ -1,6 +1,6 @@
 /**
- * Deadlines: by when a run or a task has to have succeeded, and who is told when it has not. A deadline that is missed
- * changes nothing about the run; it is recorded, and its actions are carried out at least once.
+ * Deadlines: the time by which a run or a task must have succeeded, and the actions if it has not. A missed deadline
+ * does not change the run; it is recorded, and its actions run at least once.
  */
 
 import { DagDefinitionError, show } from "../check/errors.ts";
@@ -10,66 +10,82 @@ import type { AnyParams, BaseContext } from "../runtime/context.ts";
 import { type Duration, durationMs } from "../schedule/duration.ts";
 import { isNotice, type Notice } from "./notice.ts";
 
-/** What a function in `then` receives. */
+/**
+ * The context of a function in `then`.
+ * @example const late = (ctx: DeadlineContext) => notify(`${ctx.run.id} was due at ${ctx.deadline.dueAt.toISOString()}`);
+ */
 export interface DeadlineContext extends BaseContext {
   readonly event: "deadline";
-  /** null when the run's conf does not satisfy `params`. */
+  /** Null if the run's conf does not satisfy `params`. */
   readonly params: AnyParams | null;
-  /** null for a deadline of the run. */
+  /** Null for a deadline of the run. */
   readonly taskId: string | null;
   readonly deadline: {
-    /** Its place in the list of the DAG's or the task's deadlines, from 0. */
+    /** The index in the list of the DAG's or the task's deadlines, from 0. */
     readonly ordinal: number;
     readonly dueAt: Date;
   };
 }
 
-/** Called when a deadline was missed, in a process of its own kind as other callbacks. What it throws makes it be called again. */
+/**
+ * A function that is called after a missed deadline, and again if it throws.
+ * @example const late: DeadlineFunction = (ctx) => notify(`${ctx.run.id} is late`);
+ */
 export type DeadlineFunction = (ctx: DeadlineContext) => unknown;
 
-/** The average of the last runs, from {@link averageOf}. */
+/**
+ * The type of {@link averageOf}.
+ * @example const after: AverageOf = averageOf(10, { atLeast: 5 });
+ */
 export interface AverageOf {
   readonly kind: "averageOf";
   readonly runs: number;
   readonly atLeast: number;
 }
 
+/**
+ * Options of {@link deadline}.
+ * @example const options: DeadlineOptions = { after: "queued", within: "30m" };
+ */
 export interface DeadlineOptions {
   /**
-   * From when the time counts, always by the run: the moment it was queued, its logical date, its start, or its start
-   * and the time that the last runs took on average. A run without a logical date has no deadline that counts from it.
+   * The moment of the run from which the time counts; averageOf() counts from its start plus the average duration of
+   * the last runs.
    */
   readonly after: "queued" | "logicalDate" | "start" | AverageOf;
-  /** How long after that it has to have succeeded. */
+  /** The time after that moment by which the run or the task must have succeeded. */
   readonly within: Duration;
-  /** What is done when it has not: functions, `webhook()`, `email()`, `sendSignal()`. None: it is recorded only. */
+  /**
+   * The actions if it has not: functions, `webhook()`, `email()`, `sendSignal()`; without actions, a missed deadline is
+   * only recorded.
+   */
   readonly then?: readonly (DeadlineFunction | Notice)[];
 }
 
-/** What {@link deadline} returns. */
+/**
+ * The type of {@link deadline}.
+ * @example const deadlines: Deadline[] = [deadline({ after: "logicalDate", within: "2h" })];
+ */
 export interface Deadline {
   readonly kind: "deadline";
   readonly manifest: DeadlineManifest;
-  /** Beside each action of the manifest, its function. */
+  /** The function of each action in the manifest. */
   readonly functions: readonly (DeadlineFunction | null)[];
 }
 
 const MAX_RUNS = 1_000;
 
 /**
- * A deadline, for the option `deadline` of a DAG or of a task.
- *
- * @example
- * ```ts
- * dag("sales", { deadline: deadline({ after: "queued", within: "30m", then: [email({ to: "ops@example.com", connection: "mail" })] }) }, build);
- * ```
+ * Declares a deadline, for the option `deadline` of a DAG or a task.
+ * @see docs/guides/deadlines.md
+ * @example dag("sales", { deadline: deadline({ after: "queued", within: "30m", then: [email({ to: "ops@shop.test", connection: "mail" })] }) }, build);
  */
 export function deadline(options: DeadlineOptions): Deadline {
   const o = knownOptions(options, ["after", "within", "then"], "deadline()");
   const withinMs = durationMs(o["within"], "deadline(): within");
   if (withinMs === 0) throw bad("deadline(): within must be more than 0");
   const then: unknown = o["then"] ?? [];
-  // A list even of one: an object whose `then` is a function would be taken for a promise.
+  // A list even for one action: an object whose `then` is a function would be treated as a promise.
   if (!Array.isArray(then)) throw bad(`deadline(): then takes a list of actions, got ${show(then)}`);
   return Object.freeze({
     kind: "deadline",
@@ -79,13 +95,10 @@ export function deadline(options: DeadlineOptions): Deadline {
 }
 
 /**
- * For `after`: the run's start, and the average time of its DAG's last successful runs (of a task: from the run's start
- * to the task's end). While there are fewer of them than `atLeast` (3, or all that are asked for), there is no deadline.
- *
- * @example
- * ```ts
- * deadline({ after: averageOf(10), within: "15m", then: [sendSignal(signal("crunch.slow"))] });
- * ```
+ * For `after`: the start of the run plus the average duration of the last successful runs, if there are `atLeast`
+ * (default 3).
+ * @see docs/guides/deadlines.md
+ * @example deadline({ after: averageOf(10), within: "15m", then: [sendSignal(signal("crunch.slow"))] });
  */
 export function averageOf(runs: number, options: { readonly atLeast?: number } = {}): AverageOf {
   const o = knownOptions(options, ["atLeast"], "averageOf()");
@@ -97,12 +110,12 @@ export function averageOf(runs: number, options: { readonly atLeast?: number } =
   return Object.freeze({ kind: "averageOf", runs, atLeast });
 }
 
-/** The option `deadline`: one or several. undefined when it is left out. */
+/** The option `deadline`: one or several; undefined if it is missing. */
 export function deadlinesOf(value: unknown, where: string): readonly Deadline[] | undefined {
   if (value === undefined) return undefined;
   const all: readonly unknown[] = Array.isArray(value) ? value : [value];
   const wrong = all.findIndex((each) => !isDeadline(each));
-  if (wrong >= 0) throw bad(`${where}: deadline takes what deadline() returned, got ${show(all[wrong])}`);
+  if (wrong >= 0) throw bad(`${where}: deadline takes results of deadline(), got ${show(all[wrong])}`);
   return all.length === 0 ? undefined : (all as readonly Deadline[]);
 }
 
@@ -123,7 +136,7 @@ function startOf(after: unknown): DeadlineStart {
   );
 }
 
-/** By shape: it may come from a package with its own copy of the SDK. */
+/** Compares the shape, not the class: a deadline may come from another copy of the SDK. */
 function isDeadline(value: unknown): value is Deadline {
   return typeof value === "object" && value !== null && (value as Deadline).kind === "deadline";
 }

@@ -8,7 +8,7 @@ const mail = { kind: "email", to: ["ops@example.com"], connection: "mail" } as c
 const failed = { kind: "signal", namespace: "default", key: "failed" } as const;
 
 describe("notices in callback options", () => {
-  test("are in the manifest of the DAG, its groups and its tasks, beside whether there are functions", () => {
+  test("are in the manifest of the DAG, its groups and its tasks, next to the flags for functions", () => {
     const manifest = dag(
       "x",
       {
@@ -36,7 +36,7 @@ describe("notices in callback options", () => {
     expect(manifest.groups[0]).not.toHaveProperty("callbacks");
   });
 
-  test("leave the functions of a list to be called in order, whatever one of them throws", async () => {
+  test("keep the order of functions in a list, and call all of them if one throws", async () => {
     const seen: string[] = [];
     const throws = (name: string) => () => {
       seen.push(name);
@@ -56,7 +56,7 @@ describe("notices in callback options", () => {
     ["nothing in a list", [undefined]],
     ["a list in a list", [[() => {}]]],
     ["null", null],
-  ])("refuse %s", (_, value) => {
+  ])("reject %s", (_, value) => {
     expect(() => dag("x", { onFailure: value as never }, (d) => void d.task("t", () => 1))).toThrow(
       'dag "x": onFailure takes a function, webhook(), email(), sendSignal() or a list of them',
     );

@@ -1,6 +1,6 @@
 /**
- * Notices: what is sent when something has happened, without a function of the author. They are data: the engine delivers
- * them, and no process of the author's code is needed. Deadlines take them, and callbacks.
+ * Notices: messages about events that need no function of the author. They are data: the engine delivers them without a
+ * process for user code. Deadlines and callbacks take them.
  */
 import { refuse } from "../check/definition-errors.ts";
 import { DagDefinitionError, show } from "../check/errors.ts";
@@ -10,23 +10,24 @@ import type { Json, NoticeAction, NoticesManifest } from "../manifest.ts";
 import { type AnySignal, isSignal, type Signal } from "../signal/signal.ts";
 import { whyNotSendable } from "../signal/signal-key.ts";
 
-/** What {@link webhook}, {@link email} and {@link sendSignal} return. */
+/**
+ * The type of {@link webhook}, {@link email} and {@link sendSignal}.
+ * @example const notices: Notice[] = [webhook("pager"), sendSignal(signal("sales.late"))];
+ */
 export interface Notice {
   readonly kind: "notice";
   readonly action: NoticeAction;
 }
 
-/** What a callback option takes: a function, a notice, or a list of both. */
+/**
+ * The value of a callback option: a function, a notice, or a list of both.
+ * @example const onFailure: CallbackOption<Callback> = [webhook("pager"), (ctx) => notify(ctx.run.id)];
+ */
 export type CallbackOption<Function> = Function | Notice | readonly (Function | Notice)[];
 
 /**
- * Posts what happened, as JSON, to an address, or to that of a connection, with its credentials.
- *
- * @example
- * ```ts
- * dag("sales", { onFailure: webhook("pager") }, build);
- * deadline({ after: "queued", within: "1h", then: [webhook("https://hooks.example.com/late")] });
- * ```
+ * Posts the event as JSON to an address, or to the address of a connection with its credentials.
+ * @example dag("sales", { onFailure: webhook("pager") }, build);
  */
 export function webhook(to: string): Notice {
   if (typeof to !== "string" || to === "")
@@ -37,12 +38,8 @@ export function webhook(to: string): Notice {
 }
 
 /**
- * Sends what happened by e-mail, through the SMTP server of a connection. Its `extra.from` is the sender.
- *
- * @example
- * ```ts
- * d.task("load", { onFailure: email({ to: "ops@example.com", connection: "mail" }) }, () => publish());
- * ```
+ * Sends the event by e-mail through the SMTP server of a connection, whose `extra.from` is the sender.
+ * @example d.task("load", { onFailure: email({ to: "ops@shop.test", connection: "mail" }) }, () => publish());
  */
 export function email(options: {
   readonly to: string | readonly string[];
@@ -59,7 +56,7 @@ export function email(options: {
 }
 
 /**
- * Sends a signal, exactly once. Without a value, it carries what happened.
+ * Sends a signal exactly once, with the given value or with the event.
  *
  * @example
  * ```ts
@@ -69,7 +66,7 @@ export function email(options: {
  */
 export function sendSignal<Value, Sent>(signal: Signal<Value, Sent>, value?: Sent): Notice {
   const given: unknown = signal;
-  if (!isSignal(given)) throw bad(`sendSignal() takes what signal() returned, got ${show(given)}`);
+  if (!isSignal(given)) throw bad(`sendSignal() takes the result of signal(), got ${show(given)}`);
   const { namespace, key }: AnySignal = given;
   const problem = whyNotSendable({ namespace, key });
   if (problem !== null) throw new DagDefinitionError("TW_BAD_SIGNAL", `sendSignal(): ${problem}`);
@@ -79,14 +76,14 @@ export function sendSignal<Value, Sent>(signal: Signal<Value, Sent>, value?: Sen
   return notice({ kind: "signal", namespace, key, value: json });
 }
 
-/** By shape: it may come from a package with its own copy of the SDK. */
+/** Compares the shape, not the class: a notice may come from another copy of the SDK. */
 export function isNotice(value: unknown): value is Notice {
   return typeof value === "object" && value !== null && (value as Notice).kind === "notice";
 }
 
 type CallbackName = "onSuccess" | "onFailure" | "onRetry";
 
-/** The functions of one callback option, in order, and its notices. */
+/** The functions of one callback option in order, and its notices. */
 function callbackOption<Function>(
   o: Readonly<Record<string, unknown>>,
   name: CallbackName,
@@ -106,7 +103,7 @@ function callbackOption<Function>(
   };
 }
 
-/** What callback options come to: whether there are functions for an event, the functions, and the notices. */
+/** The result of the callback options: flags for the manifest, the functions, and the notices. */
 export function callbackOptions<Function>(o: Readonly<Record<string, unknown>>, where: string) {
   const success = callbackOption<Function>(o, "onSuccess", where);
   const failure = callbackOption<Function>(o, "onFailure", where);
@@ -123,12 +120,12 @@ export function callbackOptions<Function>(o: Readonly<Record<string, unknown>>, 
       failure: failure.functions.length > 0,
       retry: retry.functions.length > 0,
     },
-    /** Left out when there are none: the manifest without them is the same as ever. */
+    /** Omitted if there are none, so that other manifests do not change. */
     notices: Object.keys(notices).length > 0 ? { notices } : {},
   };
 }
 
-/** As far as it can be told without asking: no space, no bracket, nothing that could end a line of the protocol. */
+/** A syntax check only: no space, no bracket, and nothing that could end a line of the protocol. */
 function isMailAddress(value: unknown): value is string {
   return typeof value === "string" && value.length <= 320 && /^[^\s<>@,;:"()]+@[^\s<>@,;:"()]+$/.test(value);
 }

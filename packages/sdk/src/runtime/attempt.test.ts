@@ -12,12 +12,12 @@ import {
   type TaskError,
 } from "../index.ts";
 
-/** A DAG of one task "t" that does `run`. */
+/** A DAG with one task "t" that runs `run`. */
 function one(run: (inputs: never, ctx: TaskContext) => unknown) {
   return dag("x", (d) => void d.task("t", run as () => number));
 }
 
-test("a handler's result is the output", async () => {
+test("returns the result of the handler as output", async () => {
   expect(
     await attempt(
       one(() => ({ a: [1, null] })),
@@ -38,7 +38,7 @@ test("a handler's result is the output", async () => {
   ).toEqual({ kind: "success", output: undefined, skip: [] });
 });
 
-test("inputs arrive by name; with any rule but allSuccess they are settled", async () => {
+test("passes inputs by name, settled under any rule but allSuccess", async () => {
   const defined = dag("x", (d) => {
     const a = d.task("a", () => 1);
     const b = d.task("b", () => "b");
@@ -64,7 +64,7 @@ test("inputs arrive by name; with any rule but allSuccess they are settled", asy
   });
 });
 
-test("the context tells the run, the try and the attempt", async () => {
+test("describes run, try and attempt in the context", async () => {
   const seen: TaskContext[] = [];
   const defined = one((_, ctx) => void seen.push(ctx));
   await attempt(defined, "t", {
@@ -94,7 +94,7 @@ test("the context tells the run, the try and the attempt", async () => {
   expect(Object.isFrozen(seen[0])).toBe(true);
 });
 
-test("params are validated, also by an asynchronous schema; invalid ones fail without a retry", async () => {
+test("validates params, also asynchronously, and fails without a retry if they are invalid", async () => {
   const params = z.object({
     region: z.string().default("eu"),
     n: z.number().refine(async (n) => n > 0, "must be positive"),
@@ -125,7 +125,7 @@ test("params are validated, also by an asynchronous schema; invalid ones fail wi
   ).toMatchObject({ output: {} });
 });
 
-test("skip and fail work as return values and as throwables", async () => {
+test("accepts skip and fail as return values and as thrown errors", async () => {
   const deep = () => {
     throw skip("deep");
   };
@@ -164,7 +164,7 @@ test("skip and fail work as return values and as throwables", async () => {
   ).toMatchObject(failed);
 });
 
-test("an error is flattened, keeps its code and its causes, and shows no frame of the SDK", async () => {
+test("flattens an error with its code and causes, without frames of the SDK", async () => {
   async function authorsFunction() {
     await null;
     throw Object.assign(new TypeError("broken", { cause: new Error("root") }), { code: "E_BROKEN" });
@@ -184,7 +184,7 @@ test("an error is flattened, keeps its code and its causes, and shows no frame o
   expect(stack).not.toMatch(/tradewindCallsUserCode|attempt\.ts:|node:internal/);
 });
 
-test("the stack of a synchronous error begins and ends in the author's code", async () => {
+test("limits the stack of a synchronous error to the author's code", async () => {
   const outcome = await attempt(
     one(() => {
       throw new Error("now");
@@ -217,7 +217,7 @@ test.each<[thrown: unknown, error: object]>([
     ),
     { name: "NonError" },
   ],
-])("throwing %s is a failure, never a rejection", async (thrown, error) => {
+])("fails the attempt, without rejecting, if user code throws %s", async (thrown, error) => {
   const outcome = await attempt(
     one(() => {
       throw thrown;
@@ -227,13 +227,13 @@ test.each<[thrown: unknown, error: object]>([
   expect(outcome).toMatchObject({ kind: "failed", retry: true, error });
 });
 
-test.each(["variable", "connection"] as const)("a %s that is missing fails without a retry", async (kind) => {
+test.each(["variable", "connection"] as const)("fails without a retry if a %s is missing", async (kind) => {
   const defined = dag("d", (d) => void d.task("t", async (_, ctx) => void (await ctx[kind]("no"))));
   const outcome = await attempt(defined, "t", { host: new RecordingHost() });
   expect(outcome).toMatchObject({ kind: "failed", retry: false });
 });
 
-test("an AggregateError keeps the messages and stacks of its errors", async () => {
+test("keeps the messages and stacks of an AggregateError's errors", async () => {
   const loads = async (name: string) => {
     throw new Error(`cannot load ${name}`, { cause: new Error("disk full") });
   };
@@ -262,7 +262,7 @@ test("an AggregateError keeps the messages and stacks of its errors", async () =
   ).toMatchObject({ error: { message: expect.stringMatching(/; 8; and 3 more$/) } });
 });
 
-test("an output that is not JSON or too large fails without a retry", async () => {
+test("fails without a retry if the output is not JSON or too large", async () => {
   expect(
     await attempt(
       one(() => ({ rows: [1, { at: new Date() }] })),
@@ -289,7 +289,7 @@ test("an output that is not JSON or too large fails without a retry", async () =
   });
 });
 
-test("an operator runs with its arguments and inputs", async () => {
+test("runs an operator with its arguments and inputs", async () => {
   class Join extends Operator<{ by: string }, string, { parts: string[] }> {
     override execute(ctx: TaskContext, { parts }: { parts: string[] }) {
       return `${ctx.taskId}:${parts.join(this.args.by)}`;
@@ -304,7 +304,7 @@ test("an operator runs with its arguments and inputs", async () => {
   });
 });
 
-test("a task that the bundle does not have, or a step of it, fails without a retry", async () => {
+test("fails without a retry if the bundle lacks the task or the step", async () => {
   expect(
     await attempt(
       one(() => 1),
@@ -324,7 +324,7 @@ test("a task that the bundle does not have, or a step of it, fails without a ret
   ).toMatchObject({ retry: false, error: { code: "TW_STEP_UNKNOWN" } });
 });
 
-test("outputs, variables and connections come from the host; a missing one is an error with the remedy", async () => {
+test("reads outputs, variables and connections from the host, and names the remedy for a missing one", async () => {
   const host = new RecordingHost();
   const warehouse = {
     id: "wh",
@@ -381,7 +381,7 @@ test("outputs, variables and connections come from the host; a missing one is an
   );
 });
 
-test("anything may be logged, and logging never fails the task", async () => {
+test("logs any value without failing the task", async () => {
   const host = new RecordingHost();
   const circular: Record<string, unknown> = {};
   circular["self"] = circular;
@@ -423,7 +423,7 @@ test("anything may be logged, and logging never fails the task", async () => {
   expect(() => JSON.stringify(host.lines)).not.toThrow();
 });
 
-test("an attempt runs no callback: its outcome is to be stored first", async () => {
+test("runs no callback before the outcome is stored", async () => {
   const host = new RecordingHost();
   const calls: string[] = [];
   const note = (ctx: CallbackContext) => calls.push(ctx.event);

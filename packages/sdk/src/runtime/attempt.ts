@@ -1,7 +1,7 @@
 /**
- * One attempt of one task, from the call to its outcome. User code runs in exactly one place here; whatever it does,
- * short of ending the process, comes back as an outcome. Timeouts and memory limits are the supervisor's, which sees
- * the process from outside. Callbacks come later: when the outcome is stored, nothing they do can touch it.
+ * Runs one attempt of one task and returns its outcome. User code is called in exactly one place; unless it ends the
+ * process, every result becomes an outcome. The supervisor enforces timeouts and memory limits from outside. Callbacks
+ * run later, after the outcome is stored, and cannot change it.
  */
 import { taskContext } from "../author/call-context.ts";
 import { branchOutcome, shortCircuitOutcome } from "../author/choice.ts";
@@ -50,7 +50,7 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
     steps.close();
     const signals = [...(await outbox.close()), ...(await production.close())];
     if (steps.refusal !== undefined) throw steps.refusal;
-    // Its function runs again from the top, and sends again what belongs to its success.
+    // The function runs again from the top and repeats the signals that belong to its success.
     const defer = (deferral: Deferral) =>
       ({ kind: "deferred", ...cancellable(deferral, { task, call, made: given.made }) }) as const;
     if (end.kind === "deferred") return defer(end.deferral);
@@ -69,12 +69,12 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
     const error = errorFacts(end.value);
     return { kind: "failed", error, retry: error.code === null || !HOPELESS.has(error.code) };
   } catch (error) {
-    // Only what another try cannot change gets here: the call, the conf, the steps or the output is wrong.
+    // Only errors that another try cannot fix get here: the call, the conf, the steps or the output is invalid.
     return { kind: "failed", error: errorFacts(error), retry: false };
   }
 }
 
-/** The engine could not be asked what the task needs to begin: another try may find it back. */
+/** The engine could not be queried for what the task needs to begin; another try may succeed. */
 class Unreached {
   readonly outcome: TaskOutcome;
 
@@ -102,17 +102,17 @@ const HOPELESS: ReadonlySet<string> = new Set<TaskErrorCode | TriggerErrorCode>(
 interface Given {
   readonly ctx: TaskContext;
   readonly inputs: Readonly<Record<string, unknown>>;
-  /** The operator of an item, once it is made. */
+  /** The operator of an item, once it is created. */
   made: Operator<unknown, unknown> | null;
 }
 
-/** Calls the author's code: at its beginning, or at the method that a deferral named. */
+/** Calls the author's code at its beginning, or at the method that a deferral named. */
 function enter(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   const { taskId, body } = task;
   const { ctx, inputs } = given;
   const { resumePoint } = call;
   if (body.kind === "trigger") {
-    throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger: it waits, and has no code to run`);
+    throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger and has no code to run`);
   }
   if (body.kind === "latestOnly") return call.host.isLatest();
   if (body.kind === "mapOperator") return enterMade(task, call, given);
@@ -120,7 +120,7 @@ function enter(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   if (resumePoint !== null) {
     throw new TaskError(
       "TW_STEP_UNKNOWN",
-      `task "${taskId}" is a function: it has no method "${resumePoint.method}" to go on with`,
+      `task "${taskId}" is a function: it has no method "${resumePoint.method}" to resume with`,
     );
   }
   if (body.kind === "teardown") {
@@ -145,7 +145,7 @@ function enterOperator(
   throw noSuchMethod(taskId, resumePoint.method);
 }
 
-/** The operator of an item is made again in each attempt: what it knows comes from the item. */
+/** The operator of an item is created again in each attempt, from the item. */
 async function enterMade(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   const { ctx, inputs } = given;
   const { [ITEM]: item, ...others } = inputs;
@@ -166,8 +166,8 @@ type End =
   | { readonly kind: "deferred"; readonly deferral: Deferral };
 
 /**
- * How the author's code ended, or that a step of it waits. An error counts at any time; a result does not once a wait
- * has begun, so that an `until` that was not awaited is not lost.
+ * Waits until the author's code has ended or one of its steps waits. An error always counts; a result does not count
+ * after a wait has begun, so that an `until` that was not awaited is not lost.
  */
 async function ended(work: Promise<unknown>, steps: Steps): Promise<End> {
   const deferral = steps.deferral.then(
@@ -184,7 +184,7 @@ async function ended(work: Promise<unknown>, steps: Steps): Promise<End> {
   return end.kind === "returned" && steps.refusal === undefined && (await steps.isWaiting()) ? deferral : end;
 }
 
-/** Its failure if it leaves work open: what follows would count on work that may never be done. */
+/** The failure of a task that leaves work open: downstream tasks would rely on work that may never finish. */
 async function leftOpen({ settings, taskId }: TaskPlan, call: TaskCall): Promise<TaskOutcome | null> {
   if (settings.openWork === "allow") return null;
   const remedy = 'set openWork: "allow" if the work may be cut off';
@@ -201,7 +201,7 @@ function plannedTask(plan: DagPlan, call: TaskCall): TaskPlan {
 function noSuchMethod(taskId: string, method: string): TaskError {
   return new TaskError(
     "TW_STEP_UNKNOWN",
-    `the operator of task "${taskId}" has no method "${method}" to go on with`,
+    `the operator of task "${taskId}" has no method "${method}" to resume with`,
   );
 }
 
@@ -216,7 +216,7 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
     case "defer": {
       const deferral = deferralOf(value);
       const method = deferral.method ?? "";
-      // A mapped operator is made again to go on: whether it has the method is seen then.
+      // A mapped operator is created again on resume: its methods are checked then.
       if (
         body.kind === "mapOperator" ||
         (body.kind === "operator" && methodOf(body.operator, method) !== null)
@@ -229,7 +229,7 @@ function controlled({ taskId, body }: TaskPlan, value: unknown): TaskOutcome | n
   }
 }
 
-/** An operator that defers goes on in another method: the attempt that succeeds would know nothing of these signals. */
+/** An operator that defers resumes in another method, so the attempt that succeeds would not have these signals. */
 function withoutLoss<D extends Deferral>(
   { taskId }: TaskPlan,
   control: D,

@@ -1,6 +1,6 @@
 /**
- * `onCancel`: what a trigger, an operator and a task do when a wait ends without its event. The hooks run one after the
- * other, in a process of their own, after the end of the wait is stored; one that fails does not keep the next from running.
+ * `onCancel`: hooks of a trigger, an operator and a task that run if a wait ends without its event. They run in this
+ * order in a process of their own, after the end of the wait is stored; a failing hook does not stop the next one.
  */
 
 import { inputValues } from "../author/inputs.ts";
@@ -12,7 +12,7 @@ import { errorFacts } from "./error-facts.ts";
 import type { CallbackCall, CancelledWait, Deferral, TaskCall } from "./program.ts";
 import { tradewindCallsUserCode } from "./user-code.ts";
 
-/** Whether there is anything to run when the task's wait for this trigger ends without its event. */
+/** Returns whether there is a hook to run if the task's wait for this trigger ends without its event. */
 export function hasCancelHook(
   task: TaskPlan,
   trigger: TriggerCall,
@@ -25,7 +25,7 @@ export function hasCancelHook(
   );
 }
 
-/** The deferral, with what its `onCancel` will need. `made`: the operator of an item. */
+/** The deferral with the data that its `onCancel` needs. `made`: the operator of an item. */
 export function cancellable(
   deferral: Deferral,
   { call, made, task }: { task: TaskPlan; call: TaskCall; made: Operator<unknown, unknown> | null },
@@ -35,7 +35,7 @@ export function cancellable(
   return { ...deferral, onCancel: true, ...(needsItem && { cancelInputs: call.inputs }) };
 }
 
-/** @throws what a hook threw, the first of several; the others are logged. */
+/** @throws The first error of a hook; further errors are logged. */
 export async function runCancelHooks(
   plan: DagPlan,
   call: CallbackCall,
@@ -92,7 +92,7 @@ function operatorOf({ body }: TaskPlan): Operator<unknown, unknown> | null {
   return body.kind === "operator" ? body.operator : null;
 }
 
-/** The operator of an item is made of what it was made of when it began to wait. */
+/** Creates the operator of an item again from the inputs it had when it began to wait. */
 async function madeAgain(
   task: TaskPlan,
   { inputs }: CancelledWait,
@@ -105,7 +105,7 @@ async function madeAgain(
   return isOperator(operator) ? operator : null;
 }
 
-/** The triggers with an `onCancel`: the one that was waited for, or those of a joint wait. */
+/** The triggers with an `onCancel`: the trigger of the wait, or the members of a joint wait. */
 function ownTriggers(trigger: TriggerCall): TriggerCall[] {
   const members = (trigger.args as { readonly members?: Json } | null)?.members;
   if (!trigger.kind.startsWith("tradewind.") || typeof members !== "object" || members === null)

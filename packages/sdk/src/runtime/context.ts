@@ -11,29 +11,41 @@ import type { WaitableJson } from "../trigger/waitable.ts";
 import type { ConnectionFacts, ErrorFacts } from "./program.ts";
 import type { Services } from "./services.ts";
 
-/** The params of a DAG that declares no schema: the run's conf, as given. */
+/**
+ * The params of a DAG without a schema: the conf of the run.
+ * @example const region = (params: AnyParams) => String(params["region"] ?? "eu");
+ */
 export type AnyParams = Readonly<Record<string, Json | undefined>>;
 
-/** A stored connection, as `ctx.connection` answers it. */
+/**
+ * A stored connection, as `ctx.connection` returns it.
+ * @example const url = (db: Connection) => `postgres://${db.host}:${db.port}/${db.schema}`;
+ */
 export type Connection = ConnectionFacts;
 
-/** The run that a task belongs to. */
+/**
+ * The run of a task.
+ * @example d.task("day", (_, ctx) => ((run: RunContext) => run.logicalDate?.toISOString() ?? "manual")(ctx.run));
+ */
 export interface RunContext {
   readonly id: string;
   readonly dagId: string;
-  /** Who made the run: "scheduled", "manual", "backfill" ... */
+  /** How the run was created: "scheduled", "manual", "backfill" ... */
   readonly type: string;
-  /** The moment the run stands for; null for a run without one. */
+  /** The moment that the run stands for; null for a run without one. */
   readonly logicalDate: Date | null;
-  /** The period whose data the run handles. */
+  /** The period whose data the run processes. */
   readonly dataInterval: { readonly start: Date; readonly end: Date } | null;
   readonly runAfter: Date;
   readonly startedAt: Date | null;
-  /** The version of the DAG that the run keeps from beginning to end. */
+  /** The version of the DAG, which the run keeps until it ends. */
   readonly version: number;
 }
 
-/** Writes to the task's log. Fields may hold anything; what is not JSON is shown as text. */
+/**
+ * Writes lines to the log of a task; fields that are not JSON are shown as text.
+ * @example const report = (log: TaskLog, rows: number) => log.info("loaded", { rows });
+ */
 export interface TaskLog {
   debug(message: string, fields?: Readonly<Record<string, unknown>>): void;
   info(message: string, fields?: Readonly<Record<string, unknown>>): void;
@@ -41,32 +53,45 @@ export interface TaskLog {
   error(message: string, fields?: Readonly<Record<string, unknown>>): void;
 }
 
-/** What task handlers and callbacks can both reach. */
+/**
+ * The context that handlers and callbacks share.
+ * @example const link = (ctx: BaseContext) => `${ctx.run.dagId}/${ctx.run.id}/${ctx.tryNumber}`;
+ */
 export interface BaseContext extends Services {
   readonly run: RunContext;
   readonly tryNumber: number;
-  /** Aborted when the task is cancelled or out of time: pass it on to `fetch` and the like. */
+  /** Aborted when the task is cancelled or times out: pass it to `fetch` and other cancellable calls. */
   readonly abort: AbortSignal;
   /**
-   * The output of another task of this run, by handle or by full id; undefined when it has none (yet). Prefer
-   * `inputs`: they are typed, and they make the task wait.
+   * The output of another task of this run, by handle or full id; undefined if it has none (yet). Prefer `inputs`,
+   * which are typed and make the task wait.
    */
   output<T>(task: Output<T>): Promise<T | undefined>;
   output(task: string | AnyOutput): Promise<Json | undefined>;
 }
 
+/**
+ * Options of `ctx.until`.
+ * @example const options: UntilOptions = { timeout: "6h" };
+ */
 export interface UntilOptions {
-  /** The longest wait; after it `ctx.until` rejects with a {@link DeferralTimeoutError}. */
+  /** The maximum duration of the wait, after which `ctx.until` rejects with a {@link DeferralTimeoutError}. */
   readonly timeout?: Duration;
 }
 
-/** What a step's result is when it is remembered: JSON knows null, but not undefined. */
+/**
+ * The type of a recorded step result: undefined becomes null.
+ * @example const result: Remembered<string | undefined> = null;
+ */
 export type Remembered<R> = [undefined] extends [R] ? Exclude<R, undefined> | null : R;
 
-/** The steps of a function that may have to wait: see {@link TaskContext}. */
+/**
+ * The steps of a function: part of {@link TaskContext}.
+ * @example const submitOnce = (ctx: StepContext) => ctx.once("submit", () => submit("sales"));
+ */
 export interface StepContext {
   /**
-   * Does something once in a try, whatever waits there are: the result is remembered by name and must be JSON.
+   * Runs `work` once per try: the result is recorded by name, must be JSON, and is returned again after each wait.
    *
    * @example
    * ```ts
@@ -79,9 +104,9 @@ export interface StepContext {
    */
   once<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
   /**
-   * Waits for a signal, without a process. One that was sent since the run started counts, so none is missed; each wait
-   * takes the first one after the last that the same try has taken. One whose value the signal's schema refuses is
-   * passed over, with a warning in the log; the timeout counts again then.
+   * Waits for a signal without a process. Signals sent since the run started count; each wait takes the next signal
+   * after the last one taken in this try. A signal that its schema rejects is skipped with a warning, and the timeout
+   * starts again.
    *
    * @example
    * ```ts
@@ -96,9 +121,9 @@ export interface StepContext {
     options?: UntilOptions,
   ): Promise<SignalEvent<Value>>;
   /**
-   * Waits for a trigger, or for several at once, without a process: the attempt ends, and when the trigger has fired
-   * the function runs again from the top, up to here. What must not be done twice belongs into `ctx.once`. Rejects with
-   * a {@link DeferralTimeoutError} or a {@link TriggerFailedError}. No `finally` runs when the attempt ends.
+   * Waits for one or several triggers without a process: the attempt ends, and after the event the function runs again
+   * from the top, so put side effects into `ctx.once`. Rejects with a {@link DeferralTimeoutError} or a {@link
+   * TriggerFailedError}. No `finally` runs when the attempt ends.
    *
    * @example
    * ```ts
@@ -118,30 +143,52 @@ export interface StepContext {
   until<Event>(name: string, trigger: WaitableJson<Event>, options?: UntilOptions): Promise<Event>;
 }
 
-/** A signal that has started a task: see {@link TaskContext}. */
+/**
+ * A signal that started a task: see {@link TaskContext.startedBy}.
+ * @example d.task("log", (_, ctx) => ctx.startedBy.forEach((heard: StartingSignal) => ctx.log.info(heard.key)));
+ */
 export interface StartingSignal extends HeardSignal {
-  /** What the schema says against the value, which then is as it was sent; null: nothing. `signal.is` is false of such. */
+  /** The problem if the schema rejects the value, otherwise null; `signal.is` is false for such a signal. */
   readonly invalid: string | null;
 }
 
+/**
+ * Options of `ctx.send`.
+ * @example const options: SendOptions = { onSuccess: true };
+ */
 export interface SendOptions {
-  /** true: the signal is sent with the task's success, in the same transaction, or not at all (false: at once). */
+  /** Send the signal in the same transaction as the task's success, or not at all (default false: at once). */
   readonly onSuccess?: boolean;
 }
 
-/** What is sent: may be left out where it may be null. */
+/**
+ * The value argument of `ctx.send`; it is optional if the value may be null.
+ * @example const values: Payload<{ order: string }> = [{ order: "A-7" }];
+ */
 export type Payload<Sent> = [null] extends [Sent] ? [value?: NoInfer<Sent>] : [value: NoInfer<Sent>];
 
+/**
+ * Options of `ctx.produce`.
+ * @example const options: ProduceOptions = { partition: "2027-01-04" };
+ */
 export interface ProduceOptions {
-  /** The part of the asset that it is about (the whole). */
+  /** The partition of the asset that changed (default: the whole asset). */
   readonly partition?: string;
 }
 
-/** What a task says about the assets it produces: see {@link TaskContext}. */
+/**
+ * Asset events of a task: part of {@link TaskContext}.
+ *
+ * @example
+ * ```ts
+ * const orders = asset<{ rows: number }>("s3://shop/orders");
+ * const publishOrders = (ctx: ProduceContext) => ctx.produce(orders, { rows: 12 });
+ * ```
+ */
 export interface ProduceContext {
   /**
-   * Says what became of an asset of the task's `produces`: stored with the task's success, in the same transaction, or
-   * not at all. Called several times, it tells several events; not called, the success tells one with nothing in it.
+   * Adds an event of an asset in the task's `produces`; events are stored in the same transaction as the task's
+   * success, or not at all. Without a call, the success stores one event without a payload.
    *
    * @example
    * ```ts
@@ -156,7 +203,7 @@ export interface ProduceContext {
     payload: NoInfer<Sent> | null,
     options?: ProduceOptions,
   ): Promise<void>;
-  /** The same, under an alias of the task's `produces`: the asset is known only now. */
+  /** Like the first form, under an alias of the task's `produces`, for an asset that is known only now. */
   produce<Value, Sent>(
     alias: AssetAlias,
     asset: Asset<Value, Sent>,
@@ -165,11 +212,15 @@ export interface ProduceContext {
   ): Promise<void>;
 }
 
-/** The way of signals out of a task: see {@link TaskContext}. */
+/**
+ * Sending signals from a task: part of {@link TaskContext}.
+ * @example const tell = (ctx: SendContext) => ctx.send(signal("training.began"));
+ */
 export interface SendContext {
   /**
-   * Sends a signal: at once, and durable when it resolves; or with `onSuccess` together with the task's success. A
-   * function that waits runs again from the top: what must not be sent twice belongs into `ctx.once`, or `onSuccess`.
+   * Sends a signal; it is durable when the promise resolves. With `onSuccess` it is sent together with the task's
+   * success. A function that waits runs again from the top: use `ctx.once` or `onSuccess` for a signal that must not be
+   * sent twice.
    *
    * @example
    * ```ts
@@ -192,7 +243,8 @@ export interface SendContext {
 }
 
 /**
- * The second parameter of every handler: the run, its params, and the way to the outside.
+ * The second parameter of every handler: run, params, log, steps, signals and assets.
+ * @see docs/guides/waiting.md
  *
  * @example
  * ```ts
@@ -211,9 +263,7 @@ export interface TaskContext<Params = AnyParams>
   /** The run's conf, validated by the DAG's `params`. */
   readonly params: Params;
   /**
-   * The signals that made the rule fire, or that `onSignal` answered, which started this try; all attempts of the try
-   * have the same, and so has a task that is cleared while its run goes on. Empty when its upstream, its times or a
-   * person started it. A restart adds its own, in front: what was stopped begins again with what had started it.
+   * The signals that started this try, those of a restart first; empty if its upstream, a time or a user started it.
    *
    * @example
    * ```ts
@@ -225,39 +275,38 @@ export interface TaskContext<Params = AnyParams>
    * ```
    */
   readonly startedBy: readonly StartingSignal[];
-  /** What happened to the assets that the run was made for, as it was stored; empty for other runs. */
+  /** The asset events for which the run was created, as stored; empty for other runs. */
   readonly assetEvents: readonly AssetEvent[];
   readonly taskId: string;
-  /** The index of a mapped task's instance; -1 for a task that is not mapped. */
+  /** The index of a mapped task's instance; -1 if the task is not mapped. */
   readonly mapIndex: number;
-  /** A failure of try n is retried while n <= maxTries. */
+  /** A failed try n is retried while n <= maxTries. */
   readonly maxTries: number;
-  /** New for every attempt: usable as an idempotency key or fencing token. */
+  /** Unique per attempt: usable as an idempotency key or fencing token. */
   readonly attempt: string;
 }
 
 /**
- * What `onSuccess`, `onFailure` and `onRetry` receive.
- *
- * @example
- * ```ts
- * dag("sales", { onFailure: async (ctx) => notify(`${ctx.run.id} failed`) }, build);
- * ```
+ * The context of `onSuccess`, `onFailure` and `onRetry`.
+ * @example dag("sales", { onFailure: async (ctx) => notify(`${ctx.run.id} failed`) }, build);
  */
 export interface CallbackContext<Params = AnyParams> extends BaseContext {
   readonly event: "success" | "failure" | "retry";
-  /** null when the run's conf does not satisfy `params`, which may be the very failure reported here. */
+  /** Null if the run's conf does not satisfy `params`, which may be the failure that is reported. */
   readonly params: Params | null;
-  /** null in a callback of the DAG. */
+  /** Null in a callback of the DAG. */
   readonly taskId: string | null;
   readonly error: ErrorFacts | null;
 }
 
-/** Runs after an attempt or a run has ended. What it throws is logged and changes nothing. */
+/**
+ * A function that runs after an attempt or a run has ended; its errors are logged.
+ * @example const onFailure: Callback = (ctx) => notify(`${ctx.run.id}: ${ctx.error?.message}`);
+ */
 export type Callback<Params = AnyParams> = (ctx: CallbackContext<Params>) => unknown;
 
 /**
- * What `onCancel` of a task, an operator or a trigger receives: the wait that ended without its event, as it was begun.
+ * The context of `onCancel` of a task, an operator or a trigger: the wait that ended without its event.
  *
  * @example
  * ```ts
@@ -273,26 +322,29 @@ export type Callback<Params = AnyParams> = (ctx: CallbackContext<Params>) => unk
  */
 export interface CancelContext<Kwargs = Json, Params = AnyParams> extends BaseContext {
   readonly event: "cancel";
-  /** null when the run's conf does not satisfy `params`. */
+  /** Null if the run's conf does not satisfy `params`. */
   readonly params: Params | null;
   readonly taskId: string;
-  /** -1 when the task is not mapped. */
+  /** -1 if the task is not mapped. */
   readonly mapIndex: number;
-  /** "timeout": the wait or its try was out of time; "cancelled": any other end. */
+  /** "timeout": the wait or its try timed out; "cancelled": any other end. */
   readonly cause: "timeout" | "cancelled";
   /** The name given to `ctx.until`; null in an operator. */
   readonly wait: string | null;
-  /** Of the deferral; `{}` in a function task. */
+  /** The kwargs of the deferral; `{}` in a function task. */
   readonly kwargs: Kwargs;
-  /** What was waited for. */
+  /** The trigger of the wait. */
   readonly trigger: { readonly kind: string; readonly args: Json };
 }
 
-/** Runs after a wait has ended without its event. What it throws is logged, and it is not called again. */
+/**
+ * A function that runs once after a wait has ended without its event; its errors are logged.
+ * @example const onCancel: CancelCallback = (ctx) => ctx.log.warn(`${ctx.trigger.kind}: ${ctx.cause}`);
+ */
 export type CancelCallback<Params = AnyParams> = (ctx: CancelContext<Json, Params>) => unknown;
 
 /**
- * What callbacks of groups receive. Its `tryNumber` is that of the group.
+ * The context of callbacks of a group; `tryNumber` counts the tries of the group.
  *
  * @example
  * ```ts
@@ -305,11 +357,14 @@ export interface GroupCallbackContext<Params = AnyParams> extends BaseContext {
   readonly event: "success" | "failure" | "retry";
   readonly params: Params | null;
   readonly groupId: string;
-  /** The map index of the item, of a mapped group with retries; -1: of the group, for all its items if it is mapped. */
+  /** The map index of the item, for a mapped group with retries; -1 for the whole group. */
   readonly mapIndex: number;
-  /** How the group, or this try of it, has ended. */
+  /** The end state of the group, or of this try of it. */
   readonly state: "success" | "failed";
 }
 
-/** Runs after a group has ended. What it throws is logged and changes nothing. */
+/**
+ * A function that runs after a group has ended; its errors are logged.
+ * @example const onFailure: GroupCallback = (ctx) => notify(`group ${ctx.groupId} failed`);
+ */
 export type GroupCallback<Params = AnyParams> = (ctx: GroupCallbackContext<Params>) => unknown;

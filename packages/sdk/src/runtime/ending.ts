@@ -1,19 +1,22 @@
-/** The last word of a trigger that ends the waiting task by itself: nothing of the task has to run for it. */
+/** Endings: a trigger yields one to end the waiting task without running code of the task. */
 
 import { type JsonKind, jsonCopy } from "../check/output-check.ts";
 import type { Json } from "../manifest.ts";
 import type { TriggerEnding } from "./program.ts";
 
-/** Found by symbol, not by class: a trigger may reach it through another copy of this SDK. */
+/** A registered symbol, not a class: a trigger may use another copy of the SDK. */
 const ENDING: unique symbol = Symbol.for("tradewind.ending") as never;
 
-/** What {@link endWith} makes: a value to yield from a trigger. */
+/**
+ * The type of {@link endWith}: a value that a trigger yields.
+ * @example const ending: Ending = endWith.skip("the job was cancelled");
+ */
 export interface Ending {
   readonly [ENDING]: TriggerEnding;
 }
 
 /**
- * Ends the task that waits for a trigger, without a worker: yield one of these instead of an event.
+ * Ends the task that waits for a trigger without a worker: yield one of these instead of an event.
  *
  * @example
  * ```ts
@@ -32,7 +35,7 @@ export const endWith = Object.freeze({
   success(output: Json = null): Ending {
     return ending({ kind: "success", output });
   },
-  /** The try fails; `retry: false`: without another try. */
+  /** The try fails; with `retry: false` there is no other try. */
   fail(reason: string, options: { readonly retry?: boolean } = {}): Ending {
     return ending({ kind: "failed", reason: String(reason), retry: options.retry ?? true });
   },
@@ -46,7 +49,7 @@ function ending(value: TriggerEnding): Ending {
   return Object.freeze({ [ENDING]: Object.freeze(value) });
 }
 
-/** The ending in a yielded value, checked; null for an event. */
+/** Returns the checked ending in a yielded value; null for an event. */
 export function endingOf(value: unknown, kind: JsonKind): TriggerEnding | null {
   if (typeof value !== "object" || value === null || !(ENDING in value)) return null;
   const ending = (value as Ending)[ENDING];

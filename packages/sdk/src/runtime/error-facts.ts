@@ -1,16 +1,20 @@
-/** Flattens whatever user code threw into facts for the log and the API. Never throws, whatever it is given. */
+/** Flattens any thrown value into facts for the log and the API. */
 
 import { CAUSE_MARK } from "../check/wording.ts";
 import type { ErrorFacts } from "./program.ts";
 import { authorsPart, withoutOurs } from "./user-code.ts";
 
 const MAX_CAUSES = 5;
-/** Of the errors within one. */
+/** The limit of errors within an error. */
 const MAX_INNER = 10;
 const MAX_TEXT = 32_768;
-/** Characters of a cause within a message. The stack has the whole text. */
+/** The limit of characters of a cause within a message; the stack has the whole text. */
 const MAX_CAUSE_TEXT = 500;
 
+/**
+ * Flattens a thrown value; never throws.
+ * @example errorFacts(new Error("load failed", { cause: "no disk" })).message; // "load failed (cause: no disk)"
+ */
 export function errorFacts(thrown: unknown): ErrorFacts {
   try {
     if (thrown instanceof Error || isErrorLike(thrown)) {
@@ -28,7 +32,10 @@ export function errorFacts(thrown: unknown): ErrorFacts {
   }
 }
 
-/** For what an operator of ours found out: its stack has no line of the author's code, and says nothing to anybody. */
+/**
+ * Removes the stack of an error of a built-in operator, which contains no line of the author's code.
+ * @example throw withoutFrames(new Error("run r of dag sales failed"));
+ */
 export function withoutFrames<E>(error: E): E {
   if (!(error instanceof Error)) return error;
   const { code } = error as { code?: unknown };
@@ -37,8 +44,8 @@ export function withoutFrames<E>(error: E): E {
 }
 
 /**
- * With the messages of its cause and, for an AggregateError, of its errors: the message alone often gives no reason
- * ("fetch failed"), or is empty.
+ * Appends the messages of the cause and, for an AggregateError, of its errors: the message alone is often generic
+ * ("fetch failed") or empty.
  */
 function messageOf(error: Error, depth: number): string {
   const own = String(error.message);
@@ -54,7 +61,7 @@ function messageOf(error: Error, depth: number): string {
   return message.includes(cause) ? message : `${message || String(error.name)}${CAUSE_MARK}${cause})`;
 }
 
-/** The stack from the author's code upwards, followed by those of its causes and of the errors within it. */
+/** The stack from the author's code upwards, followed by the stacks of its causes and inner errors. */
 function stackOf(error: Error, depth: number): string {
   const own =
     typeof error.stack === "string" ? framesOf(error, error.stack) : `${error.name}: ${error.message}`;
@@ -79,7 +86,7 @@ function framesOf(error: Error, stack: string): string {
   return typeof code === "string" && code.startsWith("TW_") ? withoutOurs(stack) : authorsPart(stack);
 }
 
-/** Errors of another realm or another copy of a class are errors too. */
+/** Accepts errors of another realm or of another copy of a class. */
 function isErrorLike(value: unknown): value is Error {
   return typeof value === "object" && value !== null && "message" in value && "name" in value;
 }
@@ -97,7 +104,7 @@ function clip(text: string): string {
   return text.length > MAX_TEXT ? cut(text, MAX_TEXT) : text;
 }
 
-/** Before the word at the limit: a part of a secret would not be masked. */
+/** Cuts before the word at the limit: a part of a secret would not be masked. */
 function clipWords(text: string, max: number): string {
   return text.length > max ? cut(text, text.slice(0, max).search(/\S*$/)) : text;
 }

@@ -1,4 +1,4 @@
-/** Makes JSON of whatever an author passes to the log: a log line must never be the reason that a task fails. */
+/** Converts any value that an author logs into JSON: a log line must never fail a task. */
 import type { Json } from "../manifest.ts";
 
 const MAX_DEPTH = 8;

@@ -1,23 +1,26 @@
-/** The author's code has ended, and something that it started has not: most often an `await` is missing. */
+/**
+ * Detects work that user code started and that has not ended when the code returns, mostly because an `await` is
+ * missing.
+ */
 import { TaskError } from "../check/errors.ts";
 import type { OpenWork, TaskHost } from "./program.ts";
 import { withoutOurs } from "./user-code.ts";
 
-/** How many are named. */
+/** The number of operations that the message names. */
 const SHOWN = 5;
 
 /**
- * The error of code that has ended before its work; null when all of it is done.
+ * The error of code that returned before its work has ended; null if all work is done.
  *
- * @param subject What has ended: `task "load"`.
- * @param remedy Besides an `await`.
+ * @param subject The code: `task "load"`.
+ * @param remedy An alternative to `await`.
  */
 export async function openWorkError(
   host: TaskHost,
   subject: string,
   remedy?: string,
 ): Promise<TaskError | null> {
-  // A task that is stopped may leave a request behind: its answer is no longer needed.
+  // A stopped task may leave a request behind: its answer is no longer needed.
   if (host.openWork === undefined || host.abort.aborted) return null;
   const open = await host.openWork();
   if (open.length === 0) return null;
@@ -41,7 +44,7 @@ function listed(open: readonly OpenWork[]): string {
   return texts.slice(0, SHOWN).join(", ") + more;
 }
 
-/** Where the author's code started it, if that is known. */
+/** The place in the author's code that started the work, if it is known. */
 function placeOf(work: OpenWork): string {
   const place = /\(?([^\s()]+:\d+:\d+)\)?$/.exec(framesOf(work)[0] ?? "")?.[1];
   return place === undefined ? "" : ` started at ${place.replace(/^file:\/\/|\?[^:]*/g, "")}`;

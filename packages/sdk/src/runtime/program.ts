@@ -1,32 +1,32 @@
 /**
- * The narrow door between a DAG's bundle and the engine's child processes. A bundle carries its own copy of this
- * SDK, so the engine talks to it only through this protocol, found under a registered symbol, never by `instanceof`.
+ * The protocol between a DAG's bundle and the engine's child processes. A bundle contains its own copy of the SDK, so
+ * the engine accesses it only through this protocol, under a registered symbol and never by `instanceof`.
  */
 import type { DagManifest, Json, TriggerCall } from "../manifest.ts";
 
-/** Where a DAG keeps its program; registered, so that two copies of the SDK agree on it. */
+/**
+ * The key of a DAG's program; a registered symbol, shared by all copies of the SDK.
+ * @example const manifest = dag("hello", (d) => void d.task("greet", () => "Hello!"))[PROGRAM].describe();
+ */
 export const PROGRAM = Symbol.for("tradewind.program");
 
-/** What the engine can ask of a DAG. `protocol` grows when a field changes its meaning. */
+/** The functions of a DAG that the engine calls; `protocol` grows when a field changes its meaning. */
 export interface Program {
   readonly protocol: 1;
   describe(): DagManifest;
-  /**
-   * Runs one attempt, and no callback: that comes when its outcome is stored. Never rejects: whatever user code does
-   * comes back as an outcome.
-   */
+  /** Runs one attempt without its callbacks, which run after the outcome is stored. Never rejects. */
   run(call: TaskCall): Promise<TaskOutcome>;
   /** Runs a callback of the DAG, of a group or of a task. */
   callback(call: CallbackCall): Promise<CallbackOutcome>;
-  /** Asks the `onSignal` of a task what a signal means to it. Never rejects. Left out by SDKs that know no signals. */
+  /** Calls the `onSignal` of a task. Never rejects. Missing in SDKs without signals. */
   react?(call: ReactCall): Promise<ReactOutcome>;
-  /** Asks the DAG's own timetable for its next run. Never rejects. Left out by a DAG without one. */
+  /** Calls the DAG's timetable for its next run. Never rejects. Missing without a timetable. */
   due?(call: DueCall): Promise<DueOutcome>;
-  /** The tasks whose outputs are the DAG's result. Left out when its build function returned none. */
+  /** The tasks whose outputs are the DAG's result. Missing if its build function returned none. */
   readonly result?: ResultTasks;
 }
 
-/** One task, whose output is the result; or several, whose outputs are its members. */
+/** The task whose output is the result, or several tasks whose outputs are its members. */
 export type ResultTasks =
   | { readonly taskId: string }
   | { readonly members: Readonly<Record<string, string>> };
@@ -43,7 +43,7 @@ export interface TaskCall {
   readonly taskId: string;
   readonly mapIndex: number;
   readonly tryNumber: number;
-  /** Highest try number that is still followed by a retry: a failure of try n is retried while n <= maxTries. */
+  /** The highest try number that is followed by a retry: a failed try n is retried while n <= maxTries. */
   readonly maxTries: number;
   readonly attempt: string;
   /**
@@ -51,29 +51,29 @@ export interface TaskCall {
    * `host.recall`.
    */
   readonly resumePoint: ResumePoint | null;
-  /** How long ago this try first started, waits and reschedules included. 0 for its first attempt. */
+  /** Time since the first start of this try, including waits and reschedules; 0 for its first attempt. */
   readonly elapsedMs: number;
   /** By input name. For a mapped upstream the value is the array of all outputs, in the order of the items. */
   readonly inputs: Readonly<Record<string, SettledInput>>;
   readonly run: RunFacts;
-  /** The run's conf, as given; the program validates it against `params`. */
+  /** The run's conf as given; the program validates it against `params`. */
   readonly conf: Json;
-  /** The versions of the signals that this try is due to. Left out when there are none. */
+  /** The versions of the signals that started this try. Missing if there are none. */
   readonly startedBy?: readonly number[];
-  /** Outputs longer than this, as UTF-8 JSON, fail the attempt. 256 MB when left out. */
+  /** The limit of the output as UTF-8 JSON; 256 MB if missing. */
   readonly maxOutputBytes?: number;
   readonly host: TaskHost;
 }
 
-/** An upstream's end state and output, as the engine knows it. */
+/** The end state and the output of an upstream task. */
 export interface SettledInput {
   readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
   readonly value: Json | undefined;
-  /** Of a mapped upstream: how each instance stands. Given to tasks whose rule is not `allSuccess`. */
+  /** For a mapped upstream: the state of each instance, for tasks whose rule is not `allSuccess`. */
   readonly each?: readonly SettledInput[];
 }
 
-/** The run an attempt belongs to. Instants are ISO strings. */
+/** The run of an attempt; instants are ISO strings. */
 export interface RunFacts {
   readonly dagId: string;
   readonly runId: string;
@@ -86,85 +86,84 @@ export interface RunFacts {
   readonly version: number;
 }
 
-/** What an attempt may ask of the process that supervises it. */
+/** The functions of the supervising process that an attempt can call. */
 export interface TaskHost {
   readonly abort: AbortSignal;
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
   output(taskId: string, mapIndex: number | null): Promise<Json | undefined>;
-  /** @param name Of the environment variable that it is read for: a name that sounds secret hides the value in logs. */
+  /** @param name The environment variable for which it is read: a name that sounds secret masks the value in logs. */
   variable(key: string, name?: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
-  /** Sets environment variables until this call has ended. Left out by engines that know no `env`. */
+  /** Sets environment variables until this call has ended. Missing in engines without `env`. */
   environment?(values: Readonly<Record<string, string>>): void;
-  /** What this try has done so far, by the name of the step: `ctx.once` and `ctx.until`. */
+  /** The recorded steps of this try by name: `ctx.once` and `ctx.until`. */
   recall(): Promise<Readonly<Record<string, JournalEntry>>>;
-  /** Keeps the result of a `ctx.once`; it is durable when this resolves. */
+  /** Records the result of a `ctx.once`; it is durable when the promise resolves. */
   remember(name: string, value: Json): Promise<void>;
-  /** Runs `work` as the step of that name, for `currentStep` to know wherever its calls lead. */
+  /** Runs `work` as the step of that name; `currentStep` returns the name in all code that it calls. */
   inStep<T>(name: string, work: () => Promise<T>): Promise<T>;
-  /** The step whose code is asking; null outside of any. */
+  /** The step of the calling code; null outside of a step. */
   currentStep(): string | null;
-  /** Asks a built-in trigger once, here and now, whether it would fire: its event, or undefined. */
+  /** Checks a built-in trigger once: its event, or undefined. */
   check(trigger: TriggerCall): Promise<Json | undefined>;
   /**
-   * Makes a run of a DAG; durable when this resolves. Asked again with the same `runId` it makes no second one and
-   * answers `created: false`. Rejects when there is no such DAG.
-   * @param program Of that DAG, where it is at hand: a test runs it here.
+   * Creates a run of a DAG; it is durable when the promise resolves. A second call with the same `runId` creates no run
+   * and returns `created: false`. Rejects if the DAG does not exist.
+   * @param program The program of that DAG, if it is loaded: a test runs it in this process.
    */
   triggerRun(request: TriggerRunRequest, program?: Program): Promise<TriggeredRunFacts>;
-  /** How some tasks of another run stand, with their outputs; null: there is no such run. */
+  /** States and outputs of some tasks of another run; null if the run does not exist. */
   runEnd(request: RunEndRequest): Promise<RunEnd | null>;
-  /** Whether no later run of the schedule has fallen due since this one. */
+  /** Returns whether this is the newest scheduled run of its DAG. */
   isLatest(): Promise<boolean>;
-  /** The signals of the call's `startedBy`, without those that the log has lost. Left out by engines that know none. */
+  /** The signals of the call's `startedBy` that are still in the log. Missing in engines without signals. */
   startedBy?(): Promise<readonly ReceivedSignal[]>;
-  /** Sends a signal, in the name of this task; durable when this resolves. */
+  /** Sends a signal on behalf of this task; it is durable when the promise resolves. */
   send(signal: SignalToSend): Promise<{ readonly version: number }>;
-  /**
-   * What the code of this call started and has not finished, after a moment in which it could have. Called when the
-   * code has ended. Left out by engines that do not track it.
-   */
+  /** The unfinished work of this call, after its code has ended. Missing in engines that do not track it. */
   openWork?(): Promise<readonly OpenWork[]>;
 }
 
-/** Something that user code started and that has not ended. */
+/** Work that user code started and that has not ended. */
 export interface OpenWork {
   /** "timer", "connection to 10.0.0.7:5432 that waits for an answer". */
   readonly what: string;
-  /** Where it was started. */
+  /** The stack that started it. */
   readonly stack: string | null;
 }
 
-/** A signal that a task sends; its value is checked. */
+/** A signal that a task sends, with a checked value. */
 export interface SignalToSend {
   readonly namespace: string;
   readonly key: string;
   readonly value: Json;
 }
 
-/** A signal as it is on the log. */
+/** A signal in the log. */
 export interface ReceivedSignal extends SignalToSend {
   readonly version: number;
 }
 
-/** A run that a task wants to be made. */
+/** A run that a task asks to create. */
 export interface TriggerRunRequest {
   readonly dagId: string;
   readonly runId: string;
   readonly conf: Json;
-  /** ISO instant; null: a run without one. */
+  /** An ISO instant; null for a run without a logical date. */
   readonly logicalDate: string | null;
-  /** It is a part of this task: it takes over the data interval, and is cancelled when this try is over before it. */
+  /** The run is part of this task: it inherits the data interval and is cancelled if this try ends first. */
   readonly child?: true;
 }
 
+/** The run that `triggerRun` created or found. */
 export interface TriggeredRunFacts {
   readonly runId: string;
   readonly created: boolean;
-  /** Its DAG is paused: it does not begin before that ends. */
+  /** The DAG is paused: the run does not start until it is unpaused. */
   readonly isPaused?: boolean;
 }
 
+/** The tasks of another run whose states and outputs are requested. */
 export interface RunEndRequest {
   readonly dagId: string;
   readonly runId: string;
@@ -172,22 +171,27 @@ export interface RunEndRequest {
   readonly tasks: readonly string[];
 }
 
+/** States and outputs of the requested tasks of a run. */
 export interface RunEnd {
   readonly state: string;
-  /** By task id. Of a mapped task: failed when one of its instances is, with the list of what there is. */
+  /** By task id. A mapped task is failed if one of its instances is; its output is the list of existing outputs. */
   readonly tasks: Readonly<Record<string, SettledInput>>;
 }
 
-/** A step of a function task that is behind it. */
+/** A completed step of a function task. */
 export type JournalEntry =
   | { readonly kind: "once"; readonly value: Json }
   | { readonly kind: "event"; readonly value: Json }
   | { readonly kind: "timeout"; readonly afterMs: number }
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
+/**
+ * The levels of log lines.
+ * @example const levels: LogLevel[] = ["debug", "info", "warn", "error"];
+ */
 export type LogLevel = "debug" | "info" | "warn" | "error";
 
-/** A stored connection, as user code sees it. */
+/** A stored connection, as user code receives it. */
 export interface ConnectionFacts {
   readonly id: string;
   readonly type: string;
@@ -199,14 +203,14 @@ export interface ConnectionFacts {
   readonly extra: Json;
 }
 
-/** How an attempt ended. Control flow is a value here, never an exception. */
+/** The end of an attempt; control flow is a value here, never an exception. */
 export type TaskOutcome =
   | {
       readonly kind: "success";
       readonly output: Json | undefined;
-      /** Downstream task ids that a branch or short-circuit rules out, transitive closure already applied. */
+      /** Ids of all downstream tasks, direct and indirect, that a branch or a short-circuit skips. */
       readonly skip: readonly string[];
-      /** To be sent with the success, in this order, in the same transaction. Left out when there is none. */
+      /** Signals to send in this order in the same transaction as the success. Missing if there are none. */
       readonly signals?: readonly SignalToSend[];
     }
   | { readonly kind: "skipped"; readonly reason: string | null }
@@ -216,7 +220,7 @@ export type TaskOutcome =
   /** To be called again from the top, in the same try. */
   | { readonly kind: "rescheduled"; readonly afterMs: number };
 
-/** One wait: on what, until when, and where to go on. */
+/** One wait: its trigger, its timeout and the point to resume at. */
 export interface Deferral {
   readonly trigger: TriggerCall;
   /** A method of the operator; null for a function task, which begins at the top and finds the event under `name`. */
@@ -227,39 +231,43 @@ export interface Deferral {
   readonly timeoutMs: number | null;
   /**
    * "fail": the try fails and may be retried; "fatal": it fails without another try; "skip": the task is skipped;
-   * "resume": a function task goes on, and its `ctx.until` rejects.
+   * "resume": a function task resumes, and its `ctx.until` rejects.
    */
   readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
-  /** What a trigger that fails means: as above. */
+  /** The effect of a failed trigger, as above. */
   readonly onFailure: "fail" | "resume";
-  /** There is an `onCancel` to run if the wait ends without its event. Left out otherwise. */
+  /** Present if there is an `onCancel` to run when the wait ends without its event. */
   readonly onCancel?: true;
-  /** What the operator of an item is made of, where it has an `onCancel`. Left out otherwise. */
+  /** The inputs of an item's operator that has an `onCancel`. Missing otherwise. */
   readonly cancelInputs?: Readonly<Record<string, SettledInput>>;
 }
 
-/** An error, flattened for the log and the API. */
+/**
+ * An error, flattened for the log and the API.
+ * @example const onFailure = (ctx: CallbackContext) => ((error: ErrorFacts | null) => notify(error?.message ?? "failed"))(ctx.error);
+ */
 export interface ErrorFacts {
   readonly name: string;
   readonly message: string;
   readonly stack: string | null;
-  /** A stable code where the error has one (see docs/errors.md). */
+  /** A stable code if the error has one (see docs/errors.md). */
   readonly code: string | null;
 }
 
+/** One call of a callback. */
 export interface CallbackCall {
-  /** null: a callback of the run itself, or of a group. */
+  /** Null for a callback of the run or of a group. */
   readonly taskId: string | null;
-  /** Of a callback of a group. */
+  /** Set for a callback of a group. */
   readonly groupId?: string | null;
-  /** Of a callback of one item of a mapped group. */
+  /** Set for a callback of one item of a mapped group. */
   readonly mapIndex?: number;
   readonly event: "success" | "failure" | "retry" | "deadline" | "cancel";
-  /** With the event "deadline". */
+  /** Set with the event "deadline". */
   readonly deadline?: DeadlineCall | null;
-  /** With the event "cancel". */
+  /** Set with the event "cancel". */
   readonly wait?: CancelledWait | null;
-  /** With the event "cancel": the kinds of triggers that the DAG's bundle defines. */
+  /** With the event "cancel": the trigger classes of the DAG's bundle by kind. */
   readonly trigger?: (kind: string) => TriggerProgram | undefined;
   readonly run: RunFacts;
   readonly tryNumber: number;
@@ -268,9 +276,11 @@ export interface CallbackCall {
   readonly host: TaskHost;
 }
 
-/** A wait that ended without its event, as it was begun. */
+/** A wait that ended without its event. */
 export interface CancelledWait {
-  /** "timeout": it was out of time; "cancelled": the task was cancelled, cleared, marked or restarted, or its run ended. */
+  /**
+   * "timeout": the wait timed out; "cancelled": the task was cancelled, cleared, marked or restarted, or its run ended.
+   */
   readonly cause: "timeout" | "cancelled";
   readonly mapIndex: number;
   readonly name: string | null;
@@ -279,16 +289,17 @@ export interface CancelledWait {
   readonly inputs?: Readonly<Record<string, SettledInput>> | null;
 }
 
-/** A missed deadline of the run or the task: which one, which of its actions, and when it was due (ISO). */
+/** A missed deadline of the run or the task: its index, the index of the action, and its time (ISO). */
 export interface DeadlineCall {
   readonly ordinal: number;
   readonly action: number;
   readonly dueAt: string;
 }
 
+/** The result of a callback. */
 export type CallbackOutcome = { readonly ok: true } | { readonly ok: false; readonly error: ErrorFacts };
 
-/** One signal, for the `onSignal` of one task. */
+/** One signal for the `onSignal` of one task. */
 export interface ReactCall {
   readonly taskId: string;
   readonly run: RunFacts;
@@ -298,89 +309,97 @@ export interface ReactCall {
   readonly host: TaskHost;
 }
 
+/** The action that `onSignal` returned, or its error. */
 export type ReactOutcome =
   | { readonly ok: true; readonly action: "NONE" | "START" | "RESTART" | "STOP" }
   | { readonly ok: false; readonly error: ErrorFacts };
 
-/** A run that a timetable asks for; instants in milliseconds. */
+/** A run that a timetable returned; instants in milliseconds. */
 export interface DueFacts {
   readonly logicalDate: number;
   readonly intervalStart: number;
   readonly intervalEnd: number;
-  /** Not before this instant. */
+  /** The run does not start before this instant. */
   readonly runAfter: number;
 }
 
-/** What a timetable is asked. */
+/** The arguments of one call of a timetable. */
 export interface DueCall {
-  /** The run that it asked for last; null: none so far. */
+  /** The last run that it returned; null: none so far. */
   readonly last: Omit<DueFacts, "runAfter"> | null;
   readonly now: number;
   readonly start: number | null;
   readonly end: number | null;
   readonly catchup: boolean;
-  /** Without `catchup`: a run that was due no longer ago than this has not been missed. */
+  /** Without `catchup`: a run that is late by up to this time counts as not missed. */
   readonly slackMs: number;
 }
 
+/** The next run of a timetable, null for none, or its error. */
 export type DueOutcome =
   | { readonly ok: true; readonly due: DueFacts | null }
   | { readonly ok: false; readonly error: ErrorFacts };
 
-/** Where a trigger class keeps its program; registered, so that two copies of the SDK agree on it. */
+/**
+ * The key of a trigger class's program; a registered symbol, shared by all copies of the SDK.
+ * @example const program = (kind: { [TRIGGER]?: TriggerProgram }) => kind[TRIGGER];
+ */
 export const TRIGGER = Symbol.for("tradewind.trigger");
 
-/** The export of every bundle that lists the classes of its top level, among them the triggers it defines. */
+/**
+ * The export of every bundle that lists its top-level classes, including the triggers it defines.
+ * @example const classes = (bundle: Record<string, unknown>) => bundle[CLASSES_EXPORT];
+ */
 export const CLASSES_EXPORT = "tradewind$classes";
 
-/** What a trigger runner can ask of a kind of trigger. Found under {@link TRIGGER} on its class. */
+/** The functions of a trigger class that a trigger runner calls, found under {@link TRIGGER}. */
 export interface TriggerProgram {
   readonly protocol: 1;
   readonly id: string;
-  /** Rejects when the arguments do not satisfy the trigger's schema. */
+  /** Rejects if the arguments do not satisfy the trigger's schema. */
   start(args: Json, host: TriggerHost): Promise<RunningTrigger>;
-  /** Runs its `onCancel` for one wait, with a context of the SDK. Left out by SDKs that know none. */
+  /** Runs its `onCancel` for one wait, with a context of the SDK. Missing in SDKs without it. */
   cancel?(args: Json, ctx: unknown): Promise<void>;
 }
 
 /**
- * Why a trigger is aborted. "cancelled": no task waits for it any more; "fired": its event is stored; "moved": another
- * triggerer runs it; "stopped": its process ends or its schedule is paused, and it is started again elsewhere or later.
+ * Why a trigger is aborted: no task waits ("cancelled"), its event is stored ("fired"), another triggerer runs it
+ * ("moved"), or its process stops or its schedule is paused ("stopped").
+ * @example const isFinal = (kind: TriggerAbortKind) => kind === "cancelled" || kind === "fired";
  */
 export type TriggerAbortKind = "cancelled" | "fired" | "moved" | "stopped";
 
-/** One trigger under way. */
+/** One running trigger. */
 export interface RunningTrigger {
-  /**
-   * What it yields next. To ask for the next one is to say that the last one is stored: code after a `yield` can
-   * acknowledge the event to where it came from. Rejects when user code throws.
-   */
+  /** The next value that it yields; the call confirms that the last event is stored. Rejects if user code throws. */
   next(): Promise<TriggerYield>;
-  /** After its last event or its abort; errors are logged and change nothing. */
+  /** Runs after the last event or the abort; errors are logged and have no other effect. */
   cleanup(): Promise<void>;
 }
 
+/** A value that a trigger yields: an event, an ending, or the end of its events. */
 export type TriggerYield =
-  /** `key`: tells two events apart when two triggerers run the same trigger; null: by its payload. */
+  /** `key` distinguishes two events if two triggerers run the same trigger; null: by payload. */
   | { readonly kind: "event"; readonly payload: Json; readonly key: string | null }
   /** Ends the waiting task without a worker. */
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
   /** It returned: there will be no more events. */
   | { readonly kind: "done" };
 
+/** How a trigger ends the waiting task. */
 export type TriggerEnding =
   | { readonly kind: "success"; readonly output: Json }
   | { readonly kind: "failed"; readonly reason: string; readonly retry: boolean }
   | { readonly kind: "skipped"; readonly reason: string | null };
 
-/** What a trigger may ask of the process that runs it. */
+/** The functions of the process that runs a trigger. */
 export interface TriggerHost {
   readonly abort: AbortSignal;
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
   variable(key: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
-  /** It has looked at the outside world just now: shown to whoever asks when it last did. */
+  /** Records that the trigger has polled its source, for status displays. */
   polled(): void;
-  /** Runs `work` when fewer than `limit` others are under way for the same key, e.g. a host name. */
+  /** Runs `work` once fewer than `limit` others are running for the same key, e.g. a host name. */
   limited<T>(key: string, limit: number, work: () => Promise<T>): Promise<T>;
 }

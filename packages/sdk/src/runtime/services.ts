@@ -1,4 +1,4 @@
-/** What user code may ask of the process around it, the same for tasks and triggers. */
+/** The functions of the surrounding process that tasks and triggers share. */
 
 import { TaskError } from "../check/errors.ts";
 import type { Connection, TaskLog } from "./context.ts";
@@ -8,12 +8,15 @@ import type { LogLevel, TaskHost } from "./program.ts";
 /** The part of a host that tasks and triggers share. */
 type ServiceHost = Pick<TaskHost, "log" | "variable" | "connection">;
 
-/** The services of a context, on top of its host. */
+/**
+ * Log, variables and connections: the part of the context that tasks and triggers share.
+ * @example const apiUrl = (ctx: Services) => ctx.variable("api_url", "http://localhost");
+ */
 export interface Services {
   readonly log: TaskLog;
-  /** A stored variable; without a default, one that is not set is an error. */
+  /** Reads a stored variable; rejects if it is not set and there is no default. */
   variable(key: string, defaultValue?: string): Promise<string>;
-  /** A stored connection; one that is not stored is an error. */
+  /** Reads a stored connection; rejects if it does not exist. */
   connection(id: string): Promise<Connection>;
 }
 

@@ -16,18 +16,18 @@ import type { ErrorFacts, TaskOutcome } from "./program.ts";
 
 const file = () => new FileTrigger({ path: "/data/in.csv" });
 
-/** A DAG of one task "t" that does `run`. */
+/** A DAG with one task "t" that runs `run`. */
 function one(run: (ctx: TaskContext) => unknown) {
   return dag("x", (d) => void d.task("t", (_, ctx) => run(ctx) as Promise<number>));
 }
 
-/** Lets go of its gate when told to. */
+/** A promise with a function that resolves it. */
 function gate() {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { passed: promise, open: resolve };
 }
 
-test("once runs its work one time in a try, and answers from the journal after a wait", async () => {
+test("runs the work of a once only one time per try, and returns the journal's result after a wait", async () => {
   const host = new RecordingHost();
   const calls: string[] = [];
   const defined = one(async (ctx) => {
@@ -59,7 +59,7 @@ test("once runs its work one time in a try, and answers from the journal after a
   expect(host.recalls).toBe(2);
 });
 
-test("a task without steps never asks for its journal", async () => {
+test("does not read the journal for a task without steps", async () => {
   const host = new RecordingHost();
   await attempt(
     one(() => 1),
@@ -69,7 +69,7 @@ test("a task without steps never asks for its journal", async () => {
   expect(host.recalls).toBe(0);
 });
 
-test("the first run returns what the journal will: a copy, and null for undefined", async () => {
+test("returns a copy with null for undefined already in the first run", async () => {
   const host = new RecordingHost();
   const shared = { list: [1] };
   const defined = one(async (ctx) => {
@@ -80,7 +80,7 @@ test("the first run returns what the journal will: a copy, and null for undefine
   expect(await attempt(defined, "t", { host })).toMatchObject({ output: [[1], null] });
 });
 
-test("neither catch nor finally of the author takes part in a wait", async () => {
+test("runs neither catch nor finally of the author when a wait begins", async () => {
   const seen: string[] = [];
   const defined = one(async (ctx) => {
     try {
@@ -97,7 +97,7 @@ test("neither catch nor finally of the author takes part in a wait", async () =>
   expect(seen).toEqual([]);
 });
 
-test("a wait that is not awaited is a wait all the same", async () => {
+test("defers for a wait that is not awaited", async () => {
   const defined = one((ctx) => {
     void ctx.until("file", file());
     return 1;
@@ -105,7 +105,7 @@ test("a wait that is not awaited is a wait all the same", async () => {
   expect(await attempt(defined, "t")).toMatchObject({ kind: "deferred", name: "file" });
 });
 
-test("an attempt waits only when every once under way is over, those that begin meanwhile included", async () => {
+test("defers only after every running once has ended, including those that begin meanwhile", async () => {
   const host = new RecordingHost();
   const work = gate();
   const defined = one(async (ctx) => {
@@ -127,7 +127,7 @@ test("an attempt waits only when every once under way is over, those that begin 
   expect(host.journal).toEqual({ first: { kind: "once", value: 1 }, second: { kind: "once", value: 2 } });
 });
 
-test("an error of a once beside a wait fails the attempt", async () => {
+test("fails the attempt if a once fails beside a wait", async () => {
   const defined = one((ctx) =>
     Promise.all([
       ctx.until("file", file()),
@@ -143,7 +143,7 @@ test("an error of a once beside a wait fails the attempt", async () => {
   });
 });
 
-test("code that goes on beside a wait begins no further step", async () => {
+test("starts no further step beside a wait", async () => {
   const host = new RecordingHost();
   const later = gate();
   const reached = gate();
@@ -162,7 +162,7 @@ test("code that goes on beside a wait begins no further step", async () => {
   expect(calls).toEqual([]);
 });
 
-test("a joint wait is one wait, with the events by name", async () => {
+test("returns the events of a joint wait by name", async () => {
   const host = new RecordingHost();
   const defined = one(async (ctx) => {
     const both = await ctx.until("both", { a: file(), b: new DateTimeTrigger({ moment: "2027-01-01" }) });
@@ -191,7 +191,7 @@ const together: Record<string, (ctx: TaskContext) => unknown> = {
   },
 };
 
-test.each(Object.keys(together))("refuses two pending waits without a retry: %s", async (name) => {
+test.each(Object.keys(together))("rejects two pending waits without a retry: %s", async (name) => {
   expect(await attempt(one(together[name]!), "t")).toMatchObject({
     kind: "failed",
     retry: false,
@@ -208,14 +208,14 @@ test.each(["Promise.all", "Promise.race", "Promise.allSettled"])(
     const host = new RecordingHost();
     host.journal["a"] = { kind: "event", value: "then" };
     const first = await attempt(one(together[name]!), "t", { host });
-    // A race is decided by the event that is there, but the wait beside it has begun.
+    // The stored event decides the race, but the wait beside it has begun.
     expect(first).toMatchObject({ kind: "deferred", name: "b" });
     host.journal["b"] = { kind: "event", value: "later" };
     expect(await attempt(one(together[name]!), "t", { host })).toMatchObject({ kind: "success" });
   },
 );
 
-test("refuses wait names that change on every resume, after three of them", async () => {
+test("rejects wait names that change on every resume, after three of them", async () => {
   const host = new RecordingHost();
   let resumes = 0;
   const defined = one((ctx) => ctx.until(`wait-${resumes}`, hour()));
@@ -236,7 +236,7 @@ test("refuses wait names that change on every resume, after three of them", asyn
   });
 });
 
-test("a loop of waits with an index in the name goes on indefinitely", async () => {
+test("accepts an endless loop of waits with an index in the name", async () => {
   const host = new RecordingHost();
   const defined = one(async (ctx) => {
     for (let i = 0; ; i++) await ctx.until(`tick-${i}`, hour(), { timeout: "2h" }).catch(() => {});
@@ -248,7 +248,7 @@ test("a loop of waits with an index in the name goes on indefinitely", async () 
   }
 });
 
-test("waits of a branch that is slower than a new wait count as used", async () => {
+test("counts waits of a branch that is slower than a new wait as used", async () => {
   const host = new RecordingHost();
   for (const name of ["a", "b", "c"]) host.journal[name] = { kind: "event", value: "then" };
   const defined = one(async (ctx) => {
@@ -261,7 +261,7 @@ test("waits of a branch that is slower than a new wait count as used", async () 
   expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "deferred", name: "new" });
 });
 
-test("a wait that took too long, or whose trigger failed, rejects; uncaught it fails the try, which may be retried", async () => {
+test("rejects a wait that timed out or whose trigger failed, and fails the try with a retry if uncaught", async () => {
   const host = new RecordingHost();
   const error: ErrorFacts = { name: "Error", message: "no such host", stack: null, code: "X" };
   const seen: unknown[] = [];
@@ -270,7 +270,7 @@ test("a wait that took too long, or whose trigger failed, rejects; uncaught it f
     await ctx.until("at once", file(), { timeout: "0s" }).catch((thrown) => seen.push(thrown));
     await ctx.until("broken", file());
   });
-  // Counted from when the wait was stored, which takes a while.
+  // Counted from the time when the wait was stored.
   host.journal["slow"] = { kind: "timeout", afterMs: 1_813 };
   host.journal["at once"] = { kind: "timeout", afterMs: -12 };
   host.journal["broken"] = { kind: "failed", error };
@@ -281,7 +281,7 @@ test("a wait that took too long, or whose trigger failed, rejects; uncaught it f
   });
   expect(seen[0]).toBeInstanceOf(DeferralTimeoutError);
   expect(seen[0]).toMatchObject({ code: "TW_WAIT_TIMEOUT", step: "slow", afterMs: 2_000 });
-  expect((seen[1] as Error).message).toBe(`ctx.until("at once") was not over after 0 ms`);
+  expect((seen[1] as Error).message).toBe(`ctx.until("at once") timed out after 0 ms`);
   expect(new TriggerFailedError("s", error)).toMatchObject({ step: "s", error });
 });
 
@@ -322,7 +322,7 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     code: "TW_STEP_NAME",
     says: /without U\+0000/,
   },
-  // Stored as another text it would never be found again, and be waited for again after every event.
+  // Stored as another text, it would never be found again, and the wait would repeat after every event.
   "half a character as a name": {
     run: (ctx) => ctx.until("\ud83d", file()),
     code: "TW_STEP_NAME",
@@ -351,7 +351,7 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
 };
 
 test.each(Object.keys(refused))(
-  "%s is refused without a retry, also when the author catches it",
+  "rejects %s without a retry, also if the author catches the error",
   async (name) => {
     const { run, code, says } = refused[name]!;
     const journal = { event: { kind: "event", value: 1 }, done: { kind: "once", value: 1 } } as const;
@@ -370,14 +370,14 @@ test.each(Object.keys(refused))(
   },
 );
 
-test("a trigger that cannot be used is refused without a retry", async () => {
+test("rejects an invalid trigger without a retry", async () => {
   const wrong = one((ctx) => ctx.until("a", new FileTrigger({ path: "" })));
   expect(await attempt(wrong, "t")).toMatchObject({ retry: false, error: { code: "TW_TRIGGER_ARGS" } });
   const none = one((ctx) => ctx.until("a", {} as never));
   expect(await attempt(none, "t")).toMatchObject({ retry: false, error: { code: "TW_BAD_TRIGGER" } });
 });
 
-test("a failed once is not remembered, and skip or fail in it end the task", async () => {
+test("does not record a failed once, and ends the task on skip or fail in it", async () => {
   const host = new RecordingHost();
   const outcomes: TaskOutcome[] = [];
   for (const value of [skip("none"), fail("never")]) {
@@ -398,7 +398,7 @@ test("a failed once is not remembered, and skip or fail in it end the task", asy
   expect(host.journal).toEqual({});
 });
 
-test("a branch and a short-circuit can wait, and an operator in its execute", async () => {
+test("lets a branch, a short-circuit and the execute of an operator wait", async () => {
   class Waiting extends Operator<void, number> {
     override async execute(ctx: TaskContext) {
       return (await ctx.until("file", file())).size;
@@ -426,7 +426,7 @@ test("a branch and a short-circuit can wait, and an operator in its execute", as
   expect(await attempt(defined, "operator", { host })).toMatchObject({ output: 2 });
 });
 
-test("a wait runs no callbacks", async () => {
+test("runs no callbacks for a wait", async () => {
   const events: string[] = [];
   const note = ({ event }: { event: string }) => events.push(event);
   const defined = dag("x", (d) => {

@@ -1,10 +1,10 @@
 /**
- * `ctx.once` and `ctx.until`: what a function task has done so far, by name. After a wait the function runs again from
- * the top, in a new process, and the steps behind it answer from the journal.
+ * `ctx.once` and `ctx.until`: the recorded steps of a function task, by name. After a wait the function runs again from
+ * the top in a new process, and completed steps return their result from the journal.
  *
- * A wait is a promise that never settles, so that no `catch` and no `finally` of the author's takes part in it; the
- * attempt ends beside it. It ends only when every `once` under way is over, because a result that is not remembered
- * would be made again.
+ * A wait is a promise that never settles, so that no `catch` or `finally` of the author runs; the attempt ends beside
+ * it. The attempt ends only after every running `once` has ended, because a result that is not recorded would be
+ * computed again.
  */
 
 import { show, TaskError, type TaskErrorCode } from "../check/errors.ts";
@@ -32,7 +32,7 @@ export class Steps {
   /** The wait that the attempt ends with. */
   #pending: string | null = null;
   #isClosed = false;
-  /** Steps written wrongly: another try cannot help, and no `catch` of the author's can make it undone. */
+  /** Set if steps are used incorrectly: another try cannot help, and the author's `catch` cannot hide it. */
   refusal: TaskError | undefined;
 
   constructor(call: TaskCall) {
@@ -49,18 +49,21 @@ export class Steps {
     };
   }
 
-  /** Resolves when the attempt has to end with a wait; never, when it has none. Rejects when the waits are refused. */
+  /** Resolves when the attempt has to end with a wait, and never without one. Rejects if the waits are invalid. */
   get deferral(): Promise<Deferral> {
     return this.#deferral.promise;
   }
 
-  /** Whether the attempt ends with a wait, asked when its function has returned: maybe without awaiting its `until`. */
+  /**
+   * Returns whether the attempt ends with a wait. Called after its function returned, possibly without awaiting its
+   * `until`.
+   */
   async isWaiting(): Promise<boolean> {
     await Promise.allSettled(this.#undecided);
     return this.#pending !== null;
   }
 
-  /** The attempt is over: code that goes on all the same gets no further. */
+  /** Closes the attempt: code that still runs cannot start further steps. */
   close(): void {
     this.#isClosed = true;
   }
@@ -104,7 +107,7 @@ export class Steps {
     return event === WAITING ? await NEVER : event;
   }
 
-  /** The event, or that the attempt has to end and wait for it. */
+  /** Returns the event, or that the attempt has to end and wait for it. */
   async #decide(name: string, what: Waitable<unknown> | Members, options: UntilOptions): Promise<unknown> {
     await this.#recall(name, "ctx.until");
     const journal = await this.#journal!;
@@ -117,23 +120,23 @@ export class Steps {
       try {
         return await trigger[RECEIVE](entry.value, this.#listener);
       } catch (error) {
-        // Of a joint wait the others are good, and would have to come again.
+        // In a joint wait the other events are valid and would have to arrive again.
         if (trigger instanceof AllTrigger || !isInvalidSignal(error)) throw error;
-        // The wait goes on under a name of its own, in this try and whenever it is repeated.
+        // The wait continues under a name of its own, in this try and whenever it is replayed.
         step = `${name} (${++passedOver + 1})`;
         if (!isName(step) || this.#names.has(step)) throw error;
         this.#names.add(step);
         if (!Object.hasOwn(journal, step))
-          this.#call.host.log("warn", `ctx.until(${show(name)}) passes over ${error.message}`);
+          this.#call.host.log("warn", `ctx.until(${show(name)}) skips ${error.message}`);
       }
     }
   }
 
-  /** What became of a wait that has no event, or that it has to begin. */
+  /** The result of a wait without an event, or the start of the wait. */
   #outcome(name: string, { entry, options, step, trigger }: Wait): typeof WAITING {
     const where = `ctx.until(${show(name)}): timeout`;
     if (entry?.kind === "timeout") {
-      // As it is written here: what is stored counts from when the wait was stored, a little later.
+      // The timeout as written here: the stored one counts from when the wait was stored, a little later.
       const { timeout } = options;
       const limit = timeout === undefined ? Math.max(0, entry.afterMs) : durationMs(timeout, where);
       throw new DeferralTimeoutError(name, limit);
@@ -141,7 +144,7 @@ export class Steps {
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
     if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
     if (this.#pending !== null) {
-      // Not thrown: the promise may not be awaited, and no `catch` takes part in a wait.
+      // Not thrown: the promise may not be awaited, and no `catch` runs for a wait.
       this.#deferral.reject(this.#refuse("TW_STEP_CONCURRENT", concurrent(this.#pending, name)));
       return WAITING;
     }
@@ -162,10 +165,10 @@ export class Steps {
   }
 
   /**
-   * A replay that follows the same path finds every wait of the journal by its name before it begins another. Called
-   * when nothing runs beside the wait any more: until then another branch may still come to its steps.
+   * A replay on the same path finds every recorded wait by name before it begins another one. Called when nothing runs
+   * beside the wait: until then another branch may still reach its steps.
    *
-   * @throws TaskError when names change from resume to resume: such a task would wait forever.
+   * @throws TaskError if names change from resume to resume: such a task would wait forever.
    */
   async #checkReplay(begun: string): Promise<void> {
     const waits = Object.entries((await this.#journal) ?? {}).filter(([, { kind }]) => kind !== "once");
@@ -173,7 +176,7 @@ export class Steps {
     if (unused.length >= MAX_UNUSED) throw this.#refuse("TW_STEP_UNSTABLE", unstable(unused, begun));
   }
 
-  /** No `once` is under way, and none is about to begin. */
+  /** Resolves when no `once` is running or about to begin. */
   async #whenIdle(): Promise<void> {
     do {
       await Promise.allSettled(this.#underWay);
@@ -181,7 +184,7 @@ export class Steps {
     } while (this.#underWay.size > 0);
   }
 
-  /** What the journal has under that name, which is then taken for the rest of the attempt. */
+  /** The journal entry of that name, which is then reserved for the rest of the attempt. */
   async #recall(name: string, asked: "ctx.once" | "ctx.until"): Promise<JournalEntry | undefined> {
     this.#claim(name, asked);
     this.#journal ??= this.#call.host.recall();
@@ -205,7 +208,7 @@ export class Steps {
     if (asked === "ctx.until" && method !== undefined) {
       throw this.#refuse(
         "TW_STEP_NESTED",
-        `ctx.until(${show(name)}) in ${method}(), where a deferral goes on; return this.defer() instead`,
+        `ctx.until(${show(name)}) in ${method}(), which runs after a deferral; return this.defer() instead`,
       );
     }
     if (this.#names.has(name)) {
@@ -224,7 +227,7 @@ export class Steps {
 }
 
 interface Wait {
-  /** Under which it is in the journal. */
+  /** The name in the journal. */
   readonly step: string;
   readonly entry: JournalEntry | undefined;
   readonly trigger: Waitable<unknown>;
@@ -235,7 +238,7 @@ function isInvalidSignal(error: unknown): error is TaskError {
   return error instanceof TaskError && error.code === ("TW_SIGNAL_INVALID" satisfies TaskErrorCode);
 }
 
-/** Waits that a replay may leave unused: code that branches on the outside may do so now and then. */
+/** Waits that a replay may leave unused: code may branch on external state now and then. */
 const MAX_UNUSED = 3;
 const MAX_SHOWN = 5;
 const WAITING: unique symbol = Symbol("waiting");

@@ -1,7 +1,7 @@
 /**
- * The one function through which user code is called. Its name marks the border in stack traces: whatever stands
- * below it is ours, whether the file is the SDK's source, its published form, or a bundle that mixes it with the
- * author's code. (A bundler may add a number to the name, so it is searched for as a part.)
+ * The only function that calls user code. Its name marks the boundary in stack traces: frames below it belong to the
+ * SDK, in its source, its published form, or a bundle that mixes it with the author's code. (A bundler may append a
+ * number to the name, so it is matched as a part.)
  */
 export async function tradewindCallsUserCode<Args extends unknown[], R>(
   userCode: (...args: Args) => R,
@@ -10,7 +10,7 @@ export async function tradewindCallsUserCode<Args extends unknown[], R>(
   return await userCode(...args);
 }
 
-/** The part of a stack that is the author's, without the frames of Node itself. */
+/** The author's part of a stack, without frames of Node. */
 export function authorsPart(stack: string): string {
   const lines = stack.split("\n");
   const border = lines.findIndex((line) => FRAME.test(line) && line.includes(tradewindCallsUserCode.name));
@@ -18,9 +18,8 @@ export function authorsPart(stack: string): string {
 }
 
 /**
- * The same for an error that the SDK itself threw: it says what the author did wrong, and only the author's frames say
- * where. What called the attempt is the engine's: of an output that is refused after the author's code has returned,
- * no frame is left.
+ * The same for an error that the SDK threw: only the author's frames show where the mistake is. An output that is
+ * rejected after the author's code has returned has no such frame.
  */
 export function withoutOurs(stack: string): string {
   const here = ownPlace();
@@ -31,7 +30,7 @@ export function withoutOurs(stack: string): string {
   return (entry === -1 ? lines : lines.slice(0, entry)).filter((line) => !isOurs(line)).join("\n");
 }
 
-/** Where this code is, as a stack shows it: the folder of the package, or the one file that it was bundled into. */
+/** The place of this code as a stack shows it: the folder of the package, or the file that it was bundled into. */
 function ownPlace(): string | null {
   const place = / \((.+):\d+:\d+\)$/m.exec(new Error("where am I").stack ?? "")?.[1];
   return place?.replace(/runtime\/user-code\.\w+$/, "") ?? null;

@@ -1,4 +1,4 @@
-/** `on()` for conditions on assets: what happens to them is gathered until a run is made of it. */
+/** `on()` for conditions on assets: events are collected until a run is created from them. */
 import { ASSET_NAMESPACE, assetManifest } from "../asset/asset.ts";
 import { assetParams } from "../author/params/asset-params.ts";
 import { DagDefinitionError } from "../check/errors.ts";
@@ -15,19 +15,23 @@ import {
   type TimePart,
 } from "./condition.ts";
 
+/**
+ * Options of {@link on} for assets.
+ * @example dag("report", { schedule: on(asset("s3://shop/orders"), { each: "event" } satisfies AssetScheduleOptions) }, build);
+ */
 export interface AssetScheduleOptions {
   /**
-   * "batch": what has happened until the run is made goes into one run; "event": one run each time the condition comes
-   * true, of a single asset for each event ("batch").
+   * "batch": one run for all events until the run is created; "event": one run each time the condition becomes true
+   * (default "batch").
    */
   readonly each?: "batch" | "event";
-  /** One run for each partition, with its key in `ctx.params.partition`; what has none is together (false). */
+  /** Create one run per partition, with its key in `ctx.params.partition` (default false). */
   readonly partitioned?: boolean;
 }
 
 type SignalManifest = Extract<ScheduleManifest, { kind: "signal" }>;
 
-/** The one leaf that stands for the DAG's own times. */
+/** The leaf that stands for the DAG's own times. */
 const TIME: SignalCondition = Object.freeze({
   kind: "signal",
   namespace: "schedule",

@@ -1,6 +1,6 @@
 /**
- * Conditions on signals: what a rule, the end of a run or a schedule waits for. A condition is a value that knows how
- * it is written in a manifest; handles of tasks are resolved by the DAG that they are used in.
+ * Conditions on signals, for rules, the end of a run and schedules. The DAG that uses a condition resolves the handles
+ * of tasks in it and writes it to its manifest.
  */
 
 import type { AnyOutput, Output } from "../author/handle.ts";
@@ -19,27 +19,39 @@ import {
 } from "../trigger/joint-trigger.ts";
 import { isWaitable, type Waitable } from "../trigger/waitable.ts";
 
-/** Where a condition keeps what it is made of; registered, so that two copies of the SDK agree on it. */
+/** The key of a condition's content; a registered symbol, shared by all copies of the SDK. */
 export const CONDITION: unique symbol = Symbol.for("tradewind.condition") as never;
 
 export declare const VALUE: unique symbol;
 
-/** Something that signals make true; `Value` is what they may bring. */
+/**
+ * A condition that signals make true; `Value` is the type of their values.
+ * @example const when: Condition = all(signal("model.trained"), signal("model.checked"));
+ */
 export interface Condition<Value = unknown> {
   readonly [CONDITION]: ConditionNode;
   readonly [VALUE]?: Value;
 }
 
-/** What {@link all} and {@link any} take: a signal or some of its values, a task that has to succeed, or a condition. */
+/**
+ * A part of {@link all} and {@link any}: a signal, a task that must succeed, a condition, or a time.
+ * @example const parts: [ConditionPart, ConditionPart] = [signal("model.trained"), rows];
+ */
 export type ConditionPart = Condition | AnyOutput | TimePart;
 
-/** The times of `cron()` and `every()`: a part of conditions on assets in `on()`, and of no others. */
+/**
+ * A time as a part of a condition on assets in `on()`: `cron()` or `every()`.
+ * @example const time: TimePart = cron("0 6 * * *");
+ */
 export type TimePart = Extract<ScheduleManifest, { kind: "cron" | "interval" }>;
 
-/** What the signals of a part may bring; that of a task is in its output. */
+/**
+ * The type of the signal values of a part.
+ * @example const value: ValueOf<Signal<{ order: string }>> = { order: "A-7" };
+ */
 export type ValueOf<Part> = Part extends Condition<infer Value> ? Value : never;
 
-/** A condition, from the inside. */
+/** The internal form of a condition. */
 export type ConditionNode =
   | {
       readonly kind: "signal";
@@ -49,16 +61,14 @@ export type ConditionNode =
   | { readonly kind: "all" | "any"; readonly of: readonly ConditionPart[] };
 
 /**
- * True when all of its parts are; given a record of triggers instead, a trigger that fires when all of them have, with
- * their events by name.
+ * Returns a condition that is true when all parts are; for an object of triggers, a trigger that fires when all have
+ * fired.
  *
  * @example
  * ```ts
  * const [trained, checked] = [signal("model.trained"), signal("model.checked")];
- * d.task("deploy", { on: [start(all(trained, checked, any(rows, signal("rows.skipped"))))] }, () => publish());
- *
- * const both = all({ file: new FileTrigger({ path: "/data/a.csv" }), hour: new DateTimeTrigger({ moment: "2027-01-04" }) });
- * const { file } = await ctx.until("both", both); // or: ctx.until("both", { file: ..., hour: ... })
+ * d.task("deploy", { on: [start(all(trained, checked))] }, () => publish());
+ * const { csv } = await ctx.until("both", all({ csv: new FileTrigger({ path: "/data/a.csv" }), checked }));
  * ```
  */
 export function all<const P extends readonly [ConditionPart, ...ConditionPart[]]>(
@@ -70,7 +80,7 @@ export function all(...given: unknown[]): Condition | AllTrigger<unknown> {
   return isRecord ? new AllTrigger(given[0] as Members) : joined("all", given);
 }
 
-/** A list of signals is both: a condition, and something to wait for. Other conditions are no triggers. */
+/** A list of signals is both a condition and a trigger. Other conditions are not triggers. */
 type AnyOf<P extends readonly unknown[]> = Condition<ValueOf<P[number]>> &
   (P extends readonly Waitable<unknown>[] ? AnyTriggerOf<P> : unknown);
 
@@ -80,16 +90,14 @@ type AnyTriggerOf<W extends readonly unknown[]> = AnyTrigger<
 >;
 
 /**
- * True when one of its parts is. Given triggers, a trigger that fires with the first of them: its event tells which one
- * fired, by `name` for an object of triggers and by `index` for a list.
+ * Returns a condition that is true when one part is; for triggers, a trigger that fires with the first, by `name` or
+ * `index`.
  *
  * @example
  * ```ts
  * const [failed, drifted] = [signal("serving.failed"), signal("model.drift", z.number())];
  * d.task("serve", { lifetime: "streaming", on: [restart(any(failed, drifted.equals(1)))] }, () => publish());
- *
- * const file = new FileTrigger({ path: "/data/a.csv" });
- * const first = await ctx.until("first", any({ file, failed }));
+ * const first = await ctx.until("first", any({ file: new FileTrigger({ path: "/data/a.csv" }), failed }));
  * if (first.name === "file") ctx.log.info(first.event.path);
  * ```
  */
@@ -113,7 +121,7 @@ export function isCondition(value: unknown): value is Condition {
   return typeof value === "object" && value !== null && CONDITION in value;
 }
 
-/** Where tasks have no meaning: conditions that are made before the tasks, or outside of any run. */
+/** For conditions that cannot refer to tasks: they are created before the tasks, or outside of a run. */
 export function noTasks(where: string): (handle: AnyOutput) => never {
   return () => {
     throw bad(where, "a task cannot be part of this condition; let it send a signal");
@@ -121,8 +129,8 @@ export function noTasks(where: string): (handle: AnyOutput) => never {
 }
 
 /**
- * The manifest's form of a condition. `taskOf` answers the id of a handle, or throws when it is not one of the DAG's;
- * `timeOf` what a time is, where it has a meaning.
+ * The manifest form of a condition. `taskOf` returns the id of a handle, or throws if the handle belongs to another
+ * DAG; `timeOf` returns the leaf of a time where times are allowed.
  */
 export function conditionManifest(
   part: unknown,
@@ -155,7 +163,7 @@ function isPart(value: unknown): value is ConditionPart {
   return isCondition(value) || isHandle(value) || isTime(value);
 }
 
-/** By shape: a handle of another DAG is refused by name, where the condition is used. */
+/** Compares the shape: a handle of another DAG is rejected by name where the condition is used. */
 function isHandle(value: unknown): value is Output<unknown> {
   return typeof value === "object" && value !== null && (value as AnyOutput).kind === "output";
 }

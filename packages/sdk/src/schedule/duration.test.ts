@@ -12,7 +12,7 @@ test.each([
   ["1.5h", 5_400_000],
   [250, 250],
   [0, 0],
-])("%j is %d ms", (given, ms) => {
+])("converts %j to %d ms", (given, ms) => {
   expect(durationMs(given, "timeout")).toBe(ms);
 });
 
@@ -30,7 +30,7 @@ test.each([
   "9999999w",
   null,
   {},
-])("%j is refused with the option's name and the remedy", (given) => {
+])("rejects %j with the name of the option and the remedy", (given) => {
   expect(() => durationMs(given, 'dag "x": timeout')).toThrow(
     expect.objectContaining({
       code: "TW_BAD_DURATION",
@@ -39,7 +39,7 @@ test.each([
   );
 });
 
-test("whole numbers of any unit are exact", () => {
+test("converts whole numbers of any unit exactly", () => {
   const units = fc.constantFrom(["ms", 1], ["s", 1e3], ["m", 6e4], ["h", 36e5], ["d", 864e5], ["w", 6048e5]);
   fc.assert(
     fc.property(fc.nat(1000), units, (count, [unit, size]) => {

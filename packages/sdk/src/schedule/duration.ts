@@ -1,16 +1,15 @@
 import { DagDefinitionError, show } from "../check/errors.ts";
 
 /**
- * A length of time: milliseconds, or a number with a unit.
- *
- * @example
- * ```ts
- * const options = { timeout: "5h", retryDelay: "100ms", maxRetryDelay: 60_000 } satisfies Record<string, Duration>;
- * ```
+ * A duration: milliseconds, or a number with a unit.
+ * @example const options = { timeout: "5h", retryDelay: "100ms", maxRetryDelay: 60_000 } satisfies Record<string, Duration>;
  */
 export type Duration = number | `${number}${DurationUnit}`;
 
-/** The units of a {@link Duration}: from milliseconds to weeks. */
+/**
+ * The units of a {@link Duration}, from milliseconds to weeks.
+ * @example const units: DurationUnit[] = ["ms", "s", "m", "h", "d", "w"];
+ */
 export type DurationUnit = "ms" | "s" | "m" | "h" | "d" | "w";
 
 const UNIT_MS: Readonly<Record<DurationUnit, number>> = {
@@ -24,10 +23,10 @@ const UNIT_MS: Readonly<Record<DurationUnit, number>> = {
 
 const PATTERN = /^(\d+(?:\.\d+)?)(ms|s|m|h|d|w)$/;
 
-/** A century: longer is a mistake in the unit, and would not fit the database's interval arithmetic. */
+/** A century: a longer duration is a mistake in the unit and exceeds the interval arithmetic of the database. */
 const LONGEST_MS = 100 * 366 * UNIT_MS.d;
 
-/** Milliseconds of a duration; `where` names the option in the error. */
+/** The milliseconds of a duration; `where` names the option in the error. */
 export function durationMs(value: unknown, where: string): number {
   const ms = typeof value === "string" ? parse(value) : typeof value === "number" ? value : Number.NaN;
   if (Number.isFinite(ms) && ms >= 0 && ms <= LONGEST_MS) return Math.round(ms);

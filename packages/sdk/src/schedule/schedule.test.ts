@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { DagDefinitionError } from "../check/errors.ts";
 import { continuous, cron, dates, every, on, once, scheduleManifest } from "./schedule.ts";
 
-test("the schedule functions make frozen values", () => {
+test("returns frozen values", () => {
   expect(cron("0 2 * * *", "Europe/Berlin")).toEqual({
     kind: "cron",
     expression: "0 2 * * *",
@@ -29,11 +29,11 @@ test.each([
   ["@daily", { kind: "cron", expression: "0 0 * * *", timezone: "UTC", style: "trigger" }],
   ["@quarterly", { kind: "cron", expression: "0 0 1 */3 *", timezone: "UTC", style: "trigger" }],
   ["5 4 * * MON-FRI", { kind: "cron", expression: "5 4 * * MON-FRI", timezone: "UTC", style: "trigger" }],
-])("the option %j is understood", (option, manifest) => {
+])("parses the option %j", (option, manifest) => {
   expect(scheduleManifest(option, "schedule")).toEqual(manifest);
 });
 
-test("dates are sorted, whatever form they have", () => {
+test("sorts dates in any form", () => {
   const schedule = dates([new Date("2027-04-01T08:00:00Z"), "2027-01-04T09:00:00+01:00", "2026-12-31"]);
   expect(schedule).toEqual({
     kind: "dates",
@@ -43,7 +43,7 @@ test("dates are sorted, whatever form they have", () => {
   expect(Object.isFrozen(schedule)).toBe(true);
 });
 
-test("a list is several schedules at once; one alone is just that one", () => {
+test("combines a list of schedules, and unwraps a list of one", () => {
   const moments = dates(["2027-01-04T08:00:00Z"]);
   expect(
     scheduleManifest([cron("0 2 * * *", "Europe/Berlin"), "@weekly", every("6h"), moments], "x"),
@@ -64,7 +64,7 @@ test.each([
   [() => dates("2027-01-04" as never), /give a list of 1 to 10000 moments, got "2027-01-04"/],
   [() => dates(["tomorrow"]), /"tomorrow" is not a moment; give a Date/],
   [() => dates(["2027-01-04T08:00"]), /is not a moment/],
-  [() => dates(["2027-01-04", "2027-01-04T01:00:00+01:00"]), /2027-01-04T00:00:00.000Z is there twice/],
+  [() => dates(["2027-01-04", "2027-01-04T01:00:00+01:00"]), /2027-01-04T00:00:00.000Z appears twice/],
   [() => dates(Array(10_001).fill("2027-01-04")), /got 10001 of them/],
   [() => scheduleManifest([], "schedule"), /schedule: the list is empty/],
   [() => scheduleManifest([every("1h"), once()], "schedule"), /schedule\[1\]: a list takes cron\(\).*"once"/],
@@ -82,14 +82,14 @@ test.each([
   [() => scheduleManifest(5, 'dag "x"'), /5 is not a schedule; use cron\(\)/],
   [() => scheduleManifest({ kind: "sometimes" }, 'dag "x"'), /is not a schedule/],
   [() => scheduleManifest({ kind: "cron", expression: "x" }, 'dag "x"'), /not a cron expression/],
-])("a bad schedule is refused: %s", (make, message) => {
+])("rejects an invalid schedule: %s", (make, message) => {
   expect(make).toThrow(DagDefinitionError);
   expect(make).toThrow(message);
 });
 
-test("what starts no run on anything is told what would", () => {
+test("rejects an invalid argument of on() with the remedy", () => {
   expect(() => on("a" as never)).toThrow(
-    'on() takes a signal, a condition of signals or assets, or a trigger, got "a"; a signal is made with signal("a")',
+    'on() takes a signal, a condition of signals or assets, or a trigger, got "a"; declare a signal with signal("a")',
   );
   expect(() => on(7 as never)).toThrow("or a trigger, got 7");
 });

@@ -1,6 +1,6 @@
 /**
- * When runs of a DAG are made. Values only: the scheduler does the arithmetic. The checks here are the cheap ones
- * (number of fields, known time zone); the engine's cron parser has the last word when the bundle is loaded.
+ * Schedules: values that say when runs of a DAG are created. The scheduler computes the times. The checks here are
+ * cheap (number of fields, known time zone); the engine's cron parser validates the rest when the bundle is loaded.
  */
 import { ASSET_NAMESPACE, type AssetEvent, type AssetParams } from "../asset/asset.ts";
 import { checkedPath, hasReference } from "../author/params/conf-reference.ts";
@@ -25,52 +25,84 @@ import { type Duration, durationMs } from "./duration.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 import { isTimetable, TIMETABLE, type Timetable } from "./timetable.ts";
 
-/** What {@link cron}, {@link every}, {@link dates}, {@link once}, {@link continuous} and {@link on} return. */
+/**
+ * A schedule as the schedule functions return it.
+ * @example const schedule: Schedule = cron("0 2 * * *", "Europe/Berlin");
+ */
 export type Schedule = Exclude<ScheduleManifest, { kind: "several" | "timetable" }>;
 
-/** What {@link cron} returns. */
+/**
+ * The type of {@link cron}.
+ * @example const nightly: CronSchedule = cron("0 2 * * *", "Europe/Berlin");
+ */
 export type CronSchedule = Extract<Schedule, { kind: "cron" }>;
 
-/** What {@link every} returns. */
+/**
+ * The type of {@link every}.
+ * @example const often: IntervalSchedule = every("10m");
+ */
 export type IntervalSchedule = Extract<Schedule, { kind: "interval" }>;
 
-/** What {@link dates} returns. */
+/**
+ * The type of {@link dates}.
+ * @example const closings: DatesSchedule = dates(["2027-01-04", "2027-04-01"]);
+ */
 export type DatesSchedule = Extract<Schedule, { kind: "dates" }>;
 
 declare const EVENT: unique symbol;
 
-/** What {@link on} returns: a schedule whose runs have an event of that type in their conf. */
+/**
+ * The type of {@link on} for a trigger.
+ * @example const schedule: EventSchedule<FileEvent> = on(new FileTrigger({ path: "/data/in/*.csv" }));
+ */
 export type EventSchedule<Event> = Extract<Schedule, { kind: "trigger" }> & { readonly [EVENT]?: Event };
 
-/** The params of a DAG that runs on events; a run that somebody starts by hand may have none. */
+/**
+ * The params of a DAG that is scheduled on a trigger; `event` is missing in a run that was triggered manually.
+ * @example const path = (params: EventParams<FileEvent>) => params.event?.path;
+ */
 export interface EventParams<Event> {
   readonly event?: Event;
 }
 
 declare const SIGNALS: unique symbol;
 
-/** What {@link on} returns for a condition on signals. */
+/**
+ * The type of {@link on} for signals and assets.
+ * @example const schedule: SignalSchedule<string> = on(signal<string>("order.paid"));
+ */
 export type SignalSchedule<Value> = Extract<Schedule, { kind: "signal" }> & { readonly [SIGNALS]?: Value };
 
-/** The params of a DAG that runs on signals or assets; a run that somebody starts by hand may have none. */
+/**
+ * The params of a DAG that is scheduled on signals or assets; all fields are missing in a run that was triggered
+ * manually.
+ * @example const order = (params: SignalParams<{ order: string }>) => params.signal?.value.order;
+ */
 export type SignalParams<Value> = [Value] extends [AssetEvent<unknown>]
   ? AssetParams<Value>
   : {
       /** The signal that made the condition true. */
       readonly signal?: SignalEvent<Value>;
-      /** Of a condition with all(): the signals that made it true, by key. */
+      /** For a condition with all(): the signals that made it true, by key. */
       readonly signals?: Readonly<Record<string, SignalEvent<Value>>>;
     };
 
+/**
+ * Options of {@link on} for signals.
+ * @example dag("shipping", { schedule: on(signal<{ order: string }>("order.paid"), { route: "order" } satisfies RouteOptions) }, build);
+ */
 export interface RouteOptions {
   /**
-   * A path into the signal's value, like "order.id": what is there names the run, and while there is a run of that name
-   * no second one is made.
+   * The path of a field in the signal's value, like "order.id", that names the run: a second run of the same name is
+   * not created.
    */
   readonly route?: string;
 }
 
-/** Short names for the common schedules, all in UTC. */
+/**
+ * Names of common schedules, all in UTC.
+ * @example const schedule: SchedulePreset = "@daily";
+ */
 export type SchedulePreset =
   | "@once"
   | "@continuous"
@@ -86,8 +118,8 @@ export type SchedulePreset =
 type ScheduleText = SchedulePreset | (string & NonNullable<unknown>);
 
 /**
- * Everything that a DAG's `schedule` option takes; a string is a preset or a cron expression in UTC. A list: one run at
- * each moment that any of its schedules names.
+ * A value of the option `schedule`; a text is a preset or a cron expression in UTC, a list combines its schedules.
+ * @example const schedules: ScheduleOption[] = ["@daily", "0 2 * * *", [cron("0 2 * * *"), every("6h")], null];
  */
 export type ScheduleOption =
   | Schedule
@@ -96,22 +128,21 @@ export type ScheduleOption =
   | Timetable<unknown>
   | null;
 
-/** Which moment of its period names a run. */
+/**
+ * Options of {@link cron} and {@link every}.
+ * @example const schedule = cron("0 2 * * *", "UTC", { style: "interval" } satisfies ScheduleStyle);
+ */
 export interface ScheduleStyle {
   /**
-   * "trigger" (default): the logical date is the moment the run is due. "interval": it is the start of the period
-   * that has just ended, and the run carries that period as its data interval.
+   * "trigger": the logical date is the time at which the run is due; "interval": it is the start of the period that has
+   * ended, which is the data interval of the run (default "trigger").
    */
   readonly style?: "trigger" | "interval";
 }
 
 /**
- * Runs by a cron expression: five fields, or six with seconds first; daylight saving follows the time zone.
- *
- * @example
- * ```ts
- * dag("sales_daily", { schedule: cron("0 2 * * *", "Europe/Berlin") }, build);
- * ```
+ * Creates runs by a cron expression with five fields, or six with seconds first, in a time zone.
+ * @example dag("sales_daily", { schedule: cron("0 2 * * *", "Europe/Berlin") }, build);
  */
 export function cron(expression: string, timezone = "UTC", options: ScheduleStyle = {}): CronSchedule {
   const style = options.style ?? "trigger";
@@ -119,28 +150,20 @@ export function cron(expression: string, timezone = "UTC", options: ScheduleStyl
 }
 
 /**
- * Runs at a fixed distance, counted from the DAG's `start`.
- *
- * @example
- * ```ts
- * dag("poll_orders", { schedule: every("10m") }, build);
- * ```
+ * Creates runs at a fixed interval, counted from the DAG's `start`.
+ * @example dag("poll_orders", { schedule: every("10m") }, build);
  */
 export function every(duration: Duration, options: ScheduleStyle = {}): IntervalSchedule {
   const everyMs = durationMs(duration, "every()");
   return checked({ kind: "interval", everyMs, style: options.style ?? "trigger" }) as IntervalSchedule;
 }
 
-/** More than that belong into a {@link Timetable}: the list is a part of every version of the DAG. */
+/** A longer list belongs in a {@link Timetable}: the list is part of every version of the DAG. */
 const MAX_DATES = 10_000;
 
 /**
- * Runs at these moments, given in any order: each is the logical date of one run.
- *
- * @example
- * ```ts
- * dag("quarter_close", { schedule: dates(["2027-01-04T08:00:00Z", "2027-04-01T08:00:00Z"]) }, build);
- * ```
+ * Creates one run for each of these logical dates.
+ * @example dag("quarter_close", { schedule: dates(["2027-01-04T08:00:00Z", "2027-04-01T08:00:00Z"]) }, build);
  */
 export function dates(moments: readonly Moment[]): DatesSchedule {
   const where = "dates()";
@@ -153,50 +176,36 @@ export function dates(moments: readonly Moment[]): DatesSchedule {
     if (iso === null) throw bad(where, `${show(moment)} is not a moment; give ${MOMENT_FORMS}`);
     return iso;
   });
-  // All in UTC and of one length: their order as texts is their order in time.
+  // All are in UTC and of one length: the order as texts is the order in time.
   return checked({ kind: "dates", dates: instants.sort() }, where) as DatesSchedule;
 }
 
 /**
- * Runs one single time, as soon as the DAG is known.
- *
- * @example
- * ```ts
- * dag("seed", { schedule: once() }, build);
- * ```
+ * Creates a single run as soon as the DAG is loaded.
+ * @example dag("seed", { schedule: once() }, build);
  */
 export function once(): Schedule {
   return Object.freeze({ kind: "once" });
 }
 
 /**
- * Starts the next run as soon as the last one has ended.
- *
- * @example
- * ```ts
- * dag("drain_inbox", { schedule: continuous() }, build);
- * ```
+ * Creates the next run as soon as the last one has ended.
+ * @example dag("drain_inbox", { schedule: continuous() }, build);
  */
 export function continuous(): Schedule {
   return Object.freeze({ kind: "continuous" });
 }
 
 /**
- * Runs once each time a condition on signals comes true, with the conf `{ signal }`; or once for every event of a
- * trigger (one of time has a single event), with the conf `{ event }`, which is acknowledged when its run is stored; or
- * when assets have changed, with the conf `{ assetEvents }`. Without a `params` schema, what is in `ctx.params` is typed.
+ * Creates a run for each event of a trigger, each time a condition on signals becomes true, or after changes of assets.
+ * @see docs/guides/schedules.md
  *
  * @example
  * ```ts
- * dag("orders", { schedule: on(new RedisStreamTrigger({ connection: "bus", stream: "orders" })) }, (d) => {
- *   d.task("book", (_, ctx) => ctx.params.event?.fields["order"] ?? skip("started by hand"));
- * });
- *
  * const paid = signal("order.paid", z.object({ order: z.string() }));
  * dag("shipping", { schedule: on(paid, { route: "order" }) }, (d) => {
- *   d.task("ship", (_, ctx) => ctx.params.signal?.value.order ?? skip("started by hand"));
+ *   d.task("ship", (_, ctx) => ctx.params.signal?.value.order ?? skip("triggered manually"));
  * });
- *
  * const [orders, customers] = [asset("s3://shop/orders"), asset("s3://shop/customers")];
  * dag("report", { schedule: on(any(all(orders, customers), cron("0 6 * * *"))) }, build);
  * ```
@@ -210,7 +219,7 @@ export function on<Event>(trigger: WaitableJson<Event>): EventSchedule<Event>;
 export function on(given: unknown, options?: RouteOptions & AssetScheduleOptions): Schedule {
   if (isCondition(given)) return onCondition(given, options);
   if (!isWaitable(given)) {
-    const remedy = typeof given === "string" ? `; a signal is made with signal(${show(given)})` : "";
+    const remedy = typeof given === "string" ? `; declare a signal with signal(${show(given)})` : "";
     throw new TriggerError(
       "TW_BAD_TRIGGER",
       `on() takes a signal, a condition of signals or assets, or a trigger, got ${show(given)}${remedy}`,
@@ -227,16 +236,16 @@ export function on(given: unknown, options?: RouteOptions & AssetScheduleOptions
   return checked({ kind: "trigger", trigger }, "on()");
 }
 
-/** How a schedule on signals checks what they bring; kept beside it, for a manifest is nothing but JSON. */
+/** The key of the validator of a schedule on signals; stored beside the schedule, which is plain JSON. */
 const SIGNAL_PARAMS = Symbol.for("tradewind.signalParams");
 
-/** The schema of a DAG's params that its schedule brings, if any. */
+/** The validator of params that a schedule provides, if any. */
 export function paramsOf(schedule: unknown): StandardSchemaV1 | null {
   if (typeof schedule !== "object" || schedule === null) return null;
   return (schedule as { readonly [SIGNAL_PARAMS]?: StandardSchemaV1 })[SIGNAL_PARAMS] ?? null;
 }
 
-/** Assets are signals of a namespace of their own; what became of them is gathered for the run. */
+/** Assets are signals in a namespace of their own; their events are collected for the run. */
 function onCondition(condition: Condition, options?: RouteOptions & AssetScheduleOptions): Schedule {
   if (!leavesOf(condition).some(({ leaf }) => leaf.namespace === ASSET_NAMESPACE))
     return onSignals(condition, options);
@@ -297,7 +306,7 @@ const KINDS: ReadonlySet<string> = new Set<Schedule["kind"]>([
   "signal",
 ]);
 
-/** One run per moment, whoever names it. */
+/** Combines schedules: several schedules with the same moment create one run. */
 function several(options: readonly unknown[], where: string): ScheduleManifest {
   if (options.length === 0) throw bad(where, "the list is empty; leave the schedule out for none");
   const of = options.map((option, index) => {
@@ -346,7 +355,7 @@ function fromText(text: string, where: string): ScheduleManifest {
 function checked(schedule: Schedule, where?: string): Schedule {
   if (schedule.kind === "cron") checkCron(schedule, where ?? "cron()");
   if (schedule.kind === "interval" && !(schedule.everyMs > 0)) {
-    throw bad(where ?? "every()", "the distance between two runs must be more than 0");
+    throw bad(where ?? "every()", "the interval between two runs must be more than 0");
   }
   if (schedule.kind === "dates") checkDates(schedule, where ?? "dates()");
   if ("style" in schedule && schedule.style !== "trigger" && schedule.style !== "interval") {
@@ -357,7 +366,7 @@ function checked(schedule: Schedule, where?: string): Schedule {
 
 function checkDates({ dates: given }: DatesSchedule, where: string): void {
   const twice = given.find((date, index) => date === given[index - 1]);
-  if (twice !== undefined) throw bad(where, `${twice} is there twice; a moment has one run`);
+  if (twice !== undefined) throw bad(where, `${twice} appears twice; a moment has one run`);
 }
 
 function checkCron(schedule: Extract<Schedule, { kind: "cron" }>, where: string): void {

@@ -1,6 +1,6 @@
 /**
- * `ctx.startedBy`: the signals that a try is due to, read from the log when an attempt begins. A value that its schema
- * refuses is no reason to fail: the rule has fired, and the task may have no use for the value.
+ * `ctx.startedBy`: the signals that started a try, read from the log when an attempt begins. An invalid value does not
+ * fail the task: the rule has fired, and the task may not need the value.
  */
 
 import type { TaskPlan } from "../author/plan.ts";
@@ -14,14 +14,14 @@ import { receivedValue } from "../signal/signal.ts";
 import { fitsPattern } from "../signal/signal-key.ts";
 import { CONDITION } from "./condition.ts";
 
-/** Rejects when the engine cannot be asked: another attempt may find it back. */
+/** Rejects if the engine cannot be queried; another attempt may succeed. */
 export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartingSignal[]> {
   const { host, startedBy: versions = [] } = call;
   if (versions.length === 0 || host.startedBy === undefined) return [];
   const found = await host.startedBy();
   if (found.length < versions.length) {
     const lost = versions.filter((version) => found.every((each) => each.version !== version));
-    host.log("warn", `the log has no longer all signals that started this task: ${lost.join(", ")}`);
+    host.log("warn", `the log no longer has all signals that started this task: ${lost.join(", ")}`);
   }
   return Promise.all(found.map((each) => checked(each, task, call)));
 }
@@ -42,7 +42,7 @@ async function checked(
   }
 }
 
-/** Of the first signal of the task's own that it fits: as in `onSignal`. */
+/** The schema of the task's first matching signal, as in `onSignal`. */
 function schemaFor(
   task: TaskPlan,
   heard: { readonly namespace: string; readonly key: string },

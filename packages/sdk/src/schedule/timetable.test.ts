@@ -18,7 +18,7 @@ class Hourly extends Timetable<{ everyHours: number }> {
   }
 }
 
-/** Answers whatever it is told to. */
+/** Returns the given answers. */
 class Fixed extends Timetable<null> {
   readonly #answer: (question: TimetableQuestion) => unknown;
 
@@ -50,7 +50,7 @@ async function problem(answer: (question: TimetableQuestion) => unknown, call: P
   return outcome.ok ? null : outcome.error;
 }
 
-test("the manifest has its name and arguments; other DAGs cannot be asked", () => {
+test("writes name and arguments to the manifest, and is missing in other DAGs", () => {
   const manifest = dag("x", { schedule: new Hourly({ everyHours: 2 }) }, (d) => void d.task("a", () => 1));
   expect(manifest[PROGRAM].describe().schedule).toEqual({
     kind: "timetable",
@@ -61,7 +61,7 @@ test("the manifest has its name and arguments; other DAGs cannot be asked", () =
   expect(other[PROGRAM]).not.toHaveProperty("due");
 });
 
-test("arguments that are not JSON are refused where the DAG is defined", () => {
+test("rejects arguments that are not JSON when the DAG is defined", () => {
   class Odd extends Timetable<{ at: unknown }> {
     next() {
       return null;
@@ -72,7 +72,7 @@ test("arguments that are not JSON are refused where the DAG is defined", () => {
   expect(define).toThrow(/schedule: Odd: args.at/);
 });
 
-describe("start, end and catchup are kept for it", () => {
+describe("start, end and catchup", () => {
   const start = at("2027-01-04T09:30:00Z");
   const hourly = new Hourly({ everyHours: 1 });
   const run = (text: string) => {
@@ -80,7 +80,7 @@ describe("start, end and catchup are kept for it", () => {
     return { logicalDate, intervalStart: logicalDate, intervalEnd: logicalDate };
   };
 
-  test("with catchup one after the other, without it the newest that is due", async () => {
+  test("returns every run with catchup, and otherwise the newest that is due", async () => {
     expect(await date(hourly, { start, catchup: true })).toBe("2027-01-04T10:00:00.000Z");
     expect(await date(hourly, { start })).toBe("2027-01-04T12:00:00.000Z");
     const last = run("2027-01-04T10:00:00Z");
@@ -89,7 +89,7 @@ describe("start, end and catchup are kept for it", () => {
     expect(await date(hourly, { start, last: run("2027-01-04T12:00:00Z") })).toBe("2027-01-04T13:00:00.000Z");
   });
 
-  test("what is no further back than the slack has not been missed", async () => {
+  test("treats a run within the slack as not missed", async () => {
     const last = run("2027-01-04T11:00:00Z");
     expect(await date(hourly, { start, last, now: NOW + HOUR })).toBe("2027-01-04T13:00:00.000Z");
     expect(await date(hourly, { start, last, now: NOW + HOUR, slackMs: 2 * HOUR })).toBe(
@@ -97,14 +97,14 @@ describe("start, end and catchup are kept for it", () => {
     );
   });
 
-  test("an answer before the start is passed over, one after the end is none", async () => {
+  test("skips answers before the start and ends after the end", async () => {
     const fromEpoch = new Fixed(({ last }) => new Date((last?.logicalDate.getTime() ?? -HOUR) + HOUR));
     expect(await date(fromEpoch, { start: 10 * HOUR + 1, catchup: true })).toBe("1970-01-01T11:00:00.000Z");
     expect(await date(hourly, { start, end: start })).toBeNull();
     expect(await date(hourly, { start, end: at("2027-01-04T11:00:00Z") })).toBe("2027-01-04T11:00:00.000Z");
   });
 
-  test("null ends it", async () => {
+  test("ends at null", async () => {
     expect(await date(new Fixed(() => null))).toBeNull();
     const once = new Fixed(({ last }) => (last === null ? "2027-01-01" : null));
     expect(await date(once)).toBe("2027-01-01T00:00:00.000Z");
@@ -112,7 +112,7 @@ describe("start, end and catchup are kept for it", () => {
   });
 });
 
-test("whatever the step, it comes to what an interval from the epoch comes to", async () => {
+test("matches an interval from the epoch for any step", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.integer({ min: 1, max: 50 }),
@@ -132,7 +132,7 @@ test("whatever the step, it comes to what an interval from the epoch comes to", 
   );
 });
 
-test("an answer may have an interval, which it is due at the end of, and another time to be due", async () => {
+test("accepts a data interval, which makes the run due at its end, or another due time", async () => {
   const dataInterval = { start: new Date("2027-01-04T00:00:00Z"), end: "2027-01-05T00:00:00Z" };
   const facts = {
     logicalDate: at("2027-01-04"),
@@ -151,30 +151,30 @@ test("an answer may have an interval, which it is due at the end of, and another
 });
 
 test.each([
-  [() => undefined, /next\(\) answered undefined; answer \{ logicalDate \}, a moment, or null/],
-  [() => 5, /next\(\) answered 5/],
-  [() => ({}), /next\(\) answered an empty object/],
+  [() => undefined, /next\(\) returned undefined; return \{ logicalDate \}, a moment, or null/],
+  [() => 5, /next\(\) returned 5/],
+  [() => ({}), /next\(\) returned an empty object/],
   [() => "soon", /the logicalDate "soon"; give a Date/],
   [() => new Date(Number.NaN), /the logicalDate/],
-  [async () => "2027-01-01", /answered a promise; it has to answer at once/],
+  [async () => "2027-01-01", /returned a promise; it must return synchronously/],
   [() => ({ logicalDate: "2027-01-01", dataInterval: null }), /the dataInterval.start undefined/],
   [
     () => ({ logicalDate: "2027-01-01", dataInterval: { start: "2027-01-02", end: "2027-01-01" } }),
     /ends before it starts/,
   ],
-])("a wrong answer is told: %s", async (answer, message) => {
+])("rejects an invalid answer: %s", async (answer, message) => {
   expect(await problem(answer)).toMatchObject({ code: "TW_TIMETABLE_ANSWER" });
   expect((await problem(answer))?.message).toMatch(message);
 });
 
-test("going backwards, or nowhere, is refused: it would never end", async () => {
+test("rejects an answer that is not later than the last run", async () => {
   const last = { logicalDate: NOW, intervalStart: NOW, intervalEnd: NOW };
   const error = await problem(() => new Date(NOW), { last });
   expect(error?.code).toBe("TW_TIMETABLE_ANSWER");
   expect(error?.message).toMatch(/is not after the last run's 2027-01-04T12:30:00.000Z/);
 });
 
-test("what it throws keeps its name and code", async () => {
+test("keeps name and code of a thrown error", async () => {
   const thrown = Object.assign(new RangeError("no calendar"), { code: "NO_CALENDAR" });
   const error = await problem(() => {
     throw thrown;
@@ -186,7 +186,7 @@ describe("jitter and pauseAfterFailures", () => {
   const manifest = (options: object) =>
     dag("x", options, (d) => void d.task("a", () => 1))[PROGRAM].describe();
 
-  test("are in the manifest when they are used, and only then", () => {
+  test("are in the manifest only if they are set", () => {
     const used = manifest({ schedule: every("1h"), jitter: "30s", pauseAfterFailures: 3 });
     expect(used).toMatchObject({ jitterMs: 30_000, pauseAfterFailures: 3 });
     const plain = manifest({ schedule: every("1h"), jitter: 0 });
@@ -195,15 +195,15 @@ describe("jitter and pauseAfterFailures", () => {
   });
 
   test.each([
-    [{ jitter: "30s" }, /jitter needs a schedule by time.*"none" is none/],
-    [{ schedule: "@continuous", jitter: "30s" }, /"continuous" is none/],
+    [{ jitter: "30s" }, /jitter needs a schedule by time.*, not "none"/],
+    [{ schedule: "@continuous", jitter: "30s" }, /not "continuous"/],
     [{ pauseAfterFailures: 3 }, /pauseAfterFailures counts scheduled runs/],
     [
       { schedule: every("1h"), pauseAfterFailures: 0 },
       /pauseAfterFailures must be a whole number of 1 or more/,
     ],
     [{ schedule: every("1h"), jitter: "soon" }, /jitter/],
-  ])("are refused where they mean nothing: %j", (options, message) => {
+  ])("are rejected for schedules that do not support them: %j", (options, message) => {
     expect(() => manifest(options)).toThrow(message);
   });
 });

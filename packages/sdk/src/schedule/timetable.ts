@@ -1,7 +1,7 @@
 /**
- * A schedule that no cron expression can say: a class with a `next` of the author's own. It is asked in a child process
- * without credentials, for one run after the other; the answer is stored as the DAG's plan. It must be a pure function of
- * what it is given: it may be asked twice, and elsewhere, and has to say the same.
+ * A custom schedule: a class with a method `next`. It runs in a child process without credentials, for one run after
+ * the other; the answer is stored as the DAG's plan. It must be a pure function of its arguments: it may be called
+ * twice, and on other machines, with the same result.
  */
 
 import { DagDefinitionError, show, TaskError } from "../check/errors.ts";
@@ -12,39 +12,48 @@ import type { DueCall, DueFacts, DueOutcome } from "../runtime/program.ts";
 import { tradewindCallsUserCode } from "../runtime/user-code.ts";
 import { isoInstant, MOMENT_FORMS, type Moment } from "./instant.ts";
 
-/** A run that a timetable asks for. */
+/**
+ * A run that a timetable returns.
+ * @example const due: Due = { logicalDate: "2027-01-04", runAfter: "2027-01-04T08:00:00Z" };
+ */
 export interface Due {
-  /** Names the run: later than that of the run before. */
+  /** The logical date of the run, later than that of the run before. */
   readonly logicalDate: Moment;
-  /** The data the run is for; nothing but the logical date when left out. */
+  /** The data interval of the run (default: empty, at the logical date). */
   readonly dataInterval?: { readonly start: Moment; readonly end: Moment };
-  /** When it may start: at the end of its data interval when left out. */
+  /** The earliest start of the run (default: the end of its data interval). */
   readonly runAfter?: Moment;
 }
 
-/** A run that a timetable has asked for. */
+/**
+ * The last run that a timetable returned.
+ * @example const following = (last: DueBefore) => new Date(last.logicalDate.getTime() + 86_400_000);
+ */
 export interface DueBefore {
   readonly logicalDate: Date;
   readonly dataInterval: { readonly start: Date; readonly end: Date };
 }
 
-/** What `next` is given. */
+/**
+ * The argument of `next`.
+ * @example const from = (question: TimetableQuestion) => question.last?.logicalDate ?? question.start ?? question.now;
+ */
 export interface TimetableQuestion {
-  /** The run that it asked for last; null: none so far. */
+  /** The last run that it returned, or null. */
   readonly last: DueBefore | null;
-  /** For the dates of a backfill: the moment at which the run before was due, as if it had been asked then. */
+  /** The current time; in a backfill, the time at which the previous run was due. */
   readonly now: Date;
-  /** The DAG's own `start` and `end`. What lies outside of them gets no run, whatever the answer. */
+  /** The DAG's `start` and `end`; answers outside of them create no run. */
   readonly start: Date | null;
   readonly end: Date | null;
 }
 
-/** Where a timetable answers its manifest. Registered: it may come from a package with its own copy of this SDK. */
+/** The key of a timetable's manifest; a registered symbol, because it may come from another copy of the SDK. */
 export const TIMETABLE: unique symbol = Symbol.for("tradewind.timetable") as never;
 
 /**
- * A timetable of the author's own: a class with JSON arguments and a `next` that answers the run after `last`. `start`,
- * `end` and `catchup` are kept for it: without `catchup` it is asked on until the newest run that is due is found.
+ * A custom schedule: a class with JSON arguments whose `next` returns the run after `last`.
+ * @see docs/guides/schedules.md
  *
  * @example
  * ```ts
@@ -67,7 +76,7 @@ export abstract class Timetable<Args = void> {
     this.args = args;
   }
 
-  /** The first run after `last`, or null when there is none. A moment alone is a run with that logical date. */
+  /** Returns the first run after `last`, or null if there is none; a moment alone is a run with that logical date. */
   abstract next(question: TimetableQuestion): Due | Moment | null;
 
   /** For the engine. */
@@ -96,7 +105,10 @@ export async function runTimetable(timetable: Timetable<unknown>, call: DueCall)
   }
 }
 
-/** The rules of every schedule: nothing before `start`, nothing after `end`; of what was missed, the newest. */
+/**
+ * The rules of every schedule: no run before `start`, none after `end`, and only the newest of the missed runs without
+ * `catchup`.
+ */
 function dueOf(timetable: Timetable<unknown>, call: DueCall): DueFacts | null {
   const { start, end, now, catchup } = call;
   const isInside = (due: DueFacts | null) => due !== null && (end === null || due.logicalDate <= end);
@@ -123,7 +135,7 @@ function answer(timetable: Timetable<unknown>, call: DueCall, last: DueCall["las
   if (last !== null && due.logicalDate <= last.logicalDate) {
     const was = new Date(last.logicalDate).toISOString();
     throw wrong(
-      `next() answered ${new Date(due.logicalDate).toISOString()}, which is not after the last run's ${was}; answer a later one, or null`,
+      `next() returned ${new Date(due.logicalDate).toISOString()}, which is not after the last run's ${was}; return a later one, or null`,
     );
   }
   return due;
@@ -147,7 +159,7 @@ function factsOf(given: unknown): DueFacts {
     dataInterval === undefined ? null : (dataInterval as Partial<Record<"start" | "end", unknown>> | null);
   const intervalStart = dataInterval === undefined ? at : instant(period?.start, "dataInterval.start");
   const intervalEnd = dataInterval === undefined ? at : instant(period?.end, "dataInterval.end");
-  if (intervalStart > intervalEnd) throw wrong("next() answered a dataInterval that ends before it starts");
+  if (intervalStart > intervalEnd) throw wrong("next() returned a dataInterval that ends before it starts");
   return {
     logicalDate: at,
     intervalStart,
@@ -163,12 +175,12 @@ function isMoment(value: unknown): value is Moment {
 function instant(value: unknown, name: string): number {
   const iso = isoInstant(value);
   if (iso !== null) return Date.parse(iso);
-  throw wrong(`next() answered the ${name} ${show(value)}; give ${MOMENT_FORMS}`);
+  throw wrong(`next() returned the ${name} ${show(value)}; give ${MOMENT_FORMS}`);
 }
 
 function fail(given: unknown): never {
-  if (given instanceof Promise) throw wrong("next() answered a promise; it has to answer at once");
-  throw wrong(`next() answered ${show(given)}; answer { logicalDate }, a moment, or null for no more runs`);
+  if (given instanceof Promise) throw wrong("next() returned a promise; it must return synchronously");
+  throw wrong(`next() returned ${show(given)}; return { logicalDate }, a moment, or null for no more runs`);
 }
 
 function wrong(message: string): TaskError {

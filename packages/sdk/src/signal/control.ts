@@ -1,13 +1,15 @@
 /**
- * Control flow of a task: ending as skipped, or failing without another try. Each is an ordinary value to return from
- * a handler; being an error too, it can be thrown from deep inside code that has another return type. Deferrals
- * (deferral.ts) are control values too.
+ * Control flow of a task: skip it, or fail it without another try. A handler returns such a value, or throws it from
+ * code with another return type. Deferrals (deferral.ts) are control values, too.
  */
 
-/** Found by symbol, not by class: user code may reach it through another copy of this SDK. */
+/** A registered symbol, not a class: user code may use another copy of the SDK. */
 export const CONTROL: unique symbol = Symbol.for("tradewind.control") as never;
 
-/** What {@link skip} makes. */
+/**
+ * The type of {@link skip}.
+ * @example const skipped: TaskSkipped = skip("nothing to load");
+ */
 export class TaskSkipped extends Error {
   override readonly name = "TaskSkipped";
   readonly [CONTROL] = "skip";
@@ -19,30 +21,31 @@ export class TaskSkipped extends Error {
   }
 }
 
-/** What {@link fail} makes. */
+/**
+ * The type of {@link fail}.
+ * @example const failed: TaskFailed = fail("card declined");
+ */
 export class TaskFailed extends Error {
   override readonly name = "TaskFailed";
   readonly [CONTROL] = "fail";
 }
 
-/** A value that ends a task in another way than with its output. */
+/**
+ * A value that ends a task without an output.
+ * @example const check = (rows: number): Control | number => (rows === 0 ? skip("no rows") : rows);
+ */
 export type Control = TaskSkipped | TaskFailed;
 
 /**
  * Ends the task as skipped; its downstream tasks follow their trigger rules.
- *
- * @example
- * ```ts
- * d.task("load", { inputs: { rows } }, ({ rows }) => (rows.length === 0 ? skip("nothing to load") : load(rows)));
- * // deep inside other code: throw skip("nothing to load");
- * ```
+ * @example d.task("load", { inputs: { rows } }, ({ rows }) => (rows.length === 0 ? skip("nothing to load") : load(rows)));
  */
 export function skip(reason?: string): TaskSkipped {
   return startingAt(new TaskSkipped(reason ?? null), skip);
 }
 
 /**
- * Fails the task at once, whatever retries are left: another try cannot help.
+ * Fails the task without a retry.
  *
  * @example
  * ```ts
@@ -60,7 +63,7 @@ type ControlKind = "skip" | "fail" | "defer" | "reschedule";
 
 const KINDS: ReadonlySet<unknown> = new Set<ControlKind>(["skip", "fail", "defer", "reschedule"]);
 
-/** To be called again from the top after a while, in the same try. Only sensors make it. */
+/** A request to be called again from the top after a delay, in the same try; only sensors create it. */
 export interface Rescheduled {
   readonly [CONTROL]: "reschedule";
   readonly afterMs: number;
@@ -70,19 +73,19 @@ export function rescheduled(afterMs: number): Rescheduled {
   return Object.freeze({ [CONTROL]: "reschedule" as const, afterMs });
 }
 
-/** Which control value this is, or null for anything else. */
+/** The kind of a control value; null for any other value. */
 export function controlOf(value: unknown): ControlKind | null {
   try {
     if (typeof value !== "object" || value === null || !(CONTROL in value)) return null;
     const kind = (value as { [CONTROL]: unknown })[CONTROL];
     return KINDS.has(kind) ? (kind as ControlKind) : null;
   } catch {
-    // A proxy may throw when it is looked at. Whatever it is, it is none of ours.
+    // A proxy may throw when it is inspected; it is not a control value.
     return null;
   }
 }
 
-/** Leaves the SDK's own frame out of the stack, so that it begins in the author's code. */
+/** Removes the SDK's own frame from the stack, so that it begins in the author's code. */
 export function startingAt<E extends Error>(error: E, from: (...args: never[]) => unknown): E {
   Error.captureStackTrace?.(error, from);
   return error;

@@ -22,7 +22,7 @@ import type { SignalArgs } from "../trigger/builtin-triggers.ts";
 const sold = signal("sold", z.object({ id: z.string(), day: z.coerce.date() }), { namespace: "shop" });
 const tick = signal("tick");
 
-/** A DAG of one task "t" that does `run`. */
+/** A DAG with one task "t" that runs `run`. */
 function one(run: (ctx: TaskContext) => unknown): Dag {
   return dag("x", (d) => void d.task("t", (_, ctx) => run(ctx) as Promise<number>));
 }
@@ -36,7 +36,7 @@ const heard = (key: string, value: unknown, version: number) =>
   ({ kind: "event", value: { key, value, version } }) as never;
 
 describe("ctx.until of a signal", () => {
-  test("waits for what was sent since the run started", async () => {
+  test("waits for signals sent since the run started", async () => {
     const run = taskCall(
       one(() => 1),
       "t",
@@ -74,7 +74,7 @@ describe("ctx.until of a signal", () => {
     });
   });
 
-  test("answers with the value as the schema makes it", async () => {
+  test("returns the value as parsed by the schema", async () => {
     const host = new RecordingHost();
     host.journal["s"] = heard("sold", { id: "7", day: "2027-01-04" }, 5);
     const days: unknown[] = [];
@@ -87,14 +87,14 @@ describe("ctx.until of a signal", () => {
     expect(days).toEqual([new Date("2027-01-04")]);
   });
 
-  test("passes over what the schema refuses, and waits for the next one under a name of its own", async () => {
+  test("skips a value that the schema rejects, and waits for the next one under a name of its own", async () => {
     const host = new RecordingHost();
     host.journal["s"] = heard("sold", { id: 7 }, 5);
     const defined = one(async (ctx) => (await ctx.until("s", sold, { timeout: "1h" })).version);
     const again = await attempt(defined, "t", { host });
     expect(again).toMatchObject({ kind: "deferred", name: "s (2)", timeoutMs: 3_600_000 });
     expect(argsOf(again).after).toBe(5);
-    expect(host.lines).toMatchObject([{ level: "warn", message: expect.stringContaining("passes over") }]);
+    expect(host.lines).toMatchObject([{ level: "warn", message: expect.stringContaining("skips signal") }]);
     host.journal["s (2)"] = heard("sold", { id: 8 }, 6);
     expect(argsOf(await attempt(defined, "t", { host })).after).toBe(6);
     host.journal["s (3)"] = heard("sold", { id: "9", day: "2027-01-04" }, 7);
@@ -102,7 +102,7 @@ describe("ctx.until of a signal", () => {
     expect(host.lines).toHaveLength(2);
   });
 
-  test("fails by it where it waits for several at once, or where the name of the next wait is taken", async () => {
+  test("fails on an invalid value in a joint wait, or if the name of the next wait is taken", async () => {
     const host = new RecordingHost();
     const invalid = { kind: "failed", retry: true, error: { code: "TW_SIGNAL_INVALID" } };
     const joint = one(async (ctx) => void (await ctx.until("both", { a: sold, b: tick })));
@@ -119,7 +119,7 @@ describe("ctx.until of a signal", () => {
     expect(await attempt(taken, "t", { host })).toMatchObject(invalid);
   });
 
-  test("each takes the next one after those that the task has taken of the same signal", async () => {
+  test("takes the next signal after those that the task has taken", async () => {
     const host = new RecordingHost();
     const defined = one(async (ctx) => {
       await ctx.until("first", tick);
@@ -135,14 +135,14 @@ describe("ctx.until of a signal", () => {
     expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "success" });
   });
 
-  test("two that begin at once take two signals", async () => {
+  test("takes two signals for two waits that begin at once", async () => {
     const host = new RecordingHost();
     const defined = one((ctx) => Promise.all([ctx.until("a", sold), ctx.until("b", sold)]));
     host.journal["a"] = heard("sold", { id: "7", day: "2027-01-04" }, 6);
     expect(argsOf(await attempt(defined, "t", { host })).after).toBe(6);
   });
 
-  test("joins with triggers, and each value is checked", async () => {
+  test("joins with triggers and validates each value", async () => {
     const host = new RecordingHost();
     const days: Date[] = [];
     const defined = one(async (ctx) => {
@@ -165,7 +165,7 @@ describe("ctx.until of a signal", () => {
     expect(days).toEqual([new Date("2027-01-04")]);
   });
 
-  test("does not wait for what no signal can match: the conf has nothing there", async () => {
+  test("fails if the conf lacks the value that signals have to match", async () => {
     const defined = one((ctx) => ctx.until("s", sold.where({ id: conf("order.id") })));
     expect(await attempt(defined, "t", { conf: { order: {} } })).toMatchObject({
       kind: "failed",
@@ -176,7 +176,7 @@ describe("ctx.until of a signal", () => {
 });
 
 describe("a signal as a trigger", () => {
-  test("is a node of the graph, from the moment it begins to wait", () => {
+  test("is a task that waits for signals sent after the wait began", () => {
     const { tasks } = dag("x", (d) => void d.trigger("t", sold.where({ id: "7" })))[PROGRAM].describe();
     expect(tasks[0]!.startTrigger!.trigger).toMatchObject({
       kind: "tradewind.signal",
@@ -187,14 +187,14 @@ describe("a signal as a trigger", () => {
   test.each([
     ["inRun()", sold.inRun()],
     ["conf()", sold.where({ id: conf("id") })],
-  ])("knows no run, so it refuses %s", (what, leaf) => {
+  ])("rejects %s, because it has no run", (what, leaf) => {
     expect(() => dag("x", (d) => void d.trigger("t", leaf))).toThrowError(
       expect.objectContaining({ code: "TW_BAD_TRIGGER", message: expect.stringContaining(what) }),
     );
   });
 });
 
-describe("an operator that reacts", () => {
+describe("an operator with onSignal", () => {
   const scored = signal("model.*", z.object({ score: z.number() }));
 
   class Serve extends Operator<{ least: number }> {
@@ -224,7 +224,7 @@ describe("an operator that reacts", () => {
     return defined[PROGRAM].react!({ taskId: "serve", run, tryNumber, conf, host, signal, ...overrides });
   }
 
-  test("names its signals in the manifest; one without onSignal names none", () => {
+  test("lists its signals in the manifest, and none without onSignal", () => {
     expect([...serve.signals]).toEqual([scored, tick]);
     const [task, plain] = defined[PROGRAM].describe().tasks;
     expect(task!.reacts).toEqual([
@@ -234,7 +234,7 @@ describe("an operator that reacts", () => {
     expect(plain).not.toHaveProperty("reacts");
   });
 
-  test("is asked with the checked value, and answers an action", async () => {
+  test("receives the validated value and returns an action", async () => {
     expect(await react("model.prices", { score: 0.95 })).toEqual({ ok: true, action: "RESTART" });
     expect(await react("model.prices", { score: 0.5 })).toEqual({ ok: true, action: "NONE" });
     expect(await react("tick", "STOP")).toEqual({ ok: true, action: "STOP" });
@@ -242,19 +242,19 @@ describe("an operator that reacts", () => {
   });
 
   test.each<[string, string, unknown, Partial<ReactCall>, string]>([
-    ["a value that the schema refuses", "model.a", { score: "high" }, {}, "TW_SIGNAL_INVALID"],
-    ["an answer that is no action", "tick", "GO", {}, "TW_SIGNAL_ACTION"],
+    ["a value that the schema rejects", "model.a", { score: "high" }, {}, "TW_SIGNAL_INVALID"],
+    ["an invalid action", "tick", "GO", {}, "TW_SIGNAL_ACTION"],
     ["no answer", "tick", undefined, {}, "TW_SIGNAL_ACTION"],
     ["a task that is not there", "tick", "STOP", { taskId: "nowhere" }, "TW_TASK_UNKNOWN"],
-  ])("says so: %s", async (_, key, value, overrides, code) => {
+  ])("fails on %s", async (_, key, value, overrides, code) => {
     expect(await react(key, value, overrides)).toMatchObject({ ok: false, error: { code } });
   });
 
-  test("a task that does not react does nothing", async () => {
+  test("returns NONE for a task without onSignal", async () => {
     expect(await react("tick", 1, { taskId: "plain" })).toEqual({ ok: true, action: "NONE" });
   });
 
-  test("takes signals only", () => {
+  test("accepts only signals", () => {
     expect(() => serve.setSignal("tick" as never)).toThrowError(
       expect.objectContaining({ code: "TW_BAD_SIGNAL" }),
     );
@@ -284,7 +284,7 @@ describe("ctx.startedBy", () => {
     return { namespace: key === "sold" ? "shop" : "default", key, value, version };
   };
 
-  test("has the signals that started the try, as the schemas of the task's rules make them", async () => {
+  test("has the signals that started the try, parsed by the schemas of the task's rules", async () => {
     const host = new Hosted([of("tick", 1, 4), of("sold", { id: "7", day: "2027-01-04" }, 5)]);
     const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
     expect(outcome).toMatchObject({
@@ -297,18 +297,18 @@ describe("ctx.startedBy", () => {
     expect(seen.at(-1)).toBe("2027-01-04T00:00:00.000Z");
   });
 
-  test("says so when a value does not fit, or a signal is gone, and goes on", async () => {
+  test("warns about an invalid value or a lost signal, and continues", async () => {
     const host = new Hosted([of("sold", { id: "7", day: "x" }, 5)]);
     const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
     expect(outcome).toMatchObject({ kind: "success", output: [["sold", 5, false]] });
     expect(seen.at(-1)).toBeUndefined();
     expect(host.lines.map(({ message }) => message)).toEqual([
-      expect.stringContaining("no longer all signals that started this task: 4"),
+      expect.stringContaining("no longer has all signals that started this task: 4"),
       expect.stringContaining("started by an invalid signal"),
     ]);
   });
 
-  test("is empty when nothing of the kind started it, and a log out of reach is worth another try", async () => {
+  test("is empty for other starts, and retries if the log cannot be read", async () => {
     expect(await attempt(started, "t")).toMatchObject({ kind: "success", output: [] });
     const host = new RecordingHost();
     const startedBy = () => Promise.reject(Object.assign(new Error("away"), { code: "TASK_SERVICE_FAILED" }));

@@ -1,4 +1,4 @@
-/** The interface of AIP-35: an operator that names signals and says what each means to it. */
+/** `onSignal` (AIP-35): an operator subscribes to signals and returns an action for each. */
 import { baseContext } from "../author/call-context.ts";
 import { setEnv } from "../author/params/env.ts";
 import type { DagPlan, TaskPlan } from "../author/plan.ts";
@@ -12,16 +12,15 @@ import { CONDITION } from "../schedule/condition.ts";
 import { type AnySignal, isSignal, receivedValue } from "./signal.ts";
 import { fitsPattern } from "./signal-key.ts";
 
-/** What a signal means to a task. */
+/**
+ * The action of a task on a signal.
+ * @example const action = (score: number): SignalAction => (score >= 0.9 ? SignalAction.RESTART : SignalAction.NONE);
+ */
 export type SignalAction = "NONE" | "START" | "RESTART" | "STOP";
 
 /**
- * What `onSignal` may answer: nothing to do, start the task, start it again, stop it.
- *
- * @example
- * ```ts
- * const action: SignalAction = file === "" ? SignalAction.NONE : SignalAction.RESTART;
- * ```
+ * The actions that `onSignal` can return: nothing, start, restart or stop the task.
+ * @example const action: SignalAction = file === "" ? SignalAction.NONE : SignalAction.RESTART;
  */
 export const SignalAction = Object.freeze({
   NONE: "NONE",
@@ -30,27 +29,38 @@ export const SignalAction = Object.freeze({
   STOP: "STOP",
 } as const);
 
-/** A signal, as `onSignal` receives it. */
+/**
+ * A signal as `onSignal` receives it.
+ *
+ * @example
+ * ```ts
+ * const score = signal("model.scored", z.number());
+ * const isGood = (heard: HeardSignal) => score.is(heard) && heard.value >= 0.9;
+ * ```
+ */
 export interface HeardSignal<Value = unknown> {
   readonly namespace: string;
   readonly key: string;
-  /** Checked by the schema of the signal that was set; `signal.is(heard)` tells the compiler its type. */
+  /** The value, validated by the schema of the signal; `signal.is(heard)` narrows its type. */
   readonly value: Value;
   readonly version: number;
 }
 
-/** The second parameter of `onSignal`. */
+/**
+ * The second parameter of `onSignal`.
+ * @example const log = (ctx: SignalContext) => ctx.log.info(`signal for ${ctx.taskId}`);
+ */
 export interface SignalContext extends BaseContext {
   readonly taskId: string;
 }
 
-/** An operator, as far as signals go. One that is made by an older copy of the SDK has none of it. */
+/** The signal methods of an operator; missing if it was created by an older copy of the SDK. */
 interface Reacting {
   readonly signals?: ReadonlySet<AnySignal>;
   onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
 }
 
-/** The manifest's form of what an operator wants to be asked about; undefined when there is nothing. */
+/** The manifest form of the signals that an operator subscribes to; undefined if there are none. */
 export function reactsOf({ body }: TaskPlan): TaskManifest["reacts"] {
   if (body.kind !== "operator") return undefined;
   const { signals, onSignal } = body.operator as Reacting;
@@ -59,7 +69,7 @@ export function reactsOf({ body }: TaskPlan): TaskManifest["reacts"] {
   return names.length === 0 ? undefined : names;
 }
 
-/** What an operator wants to be asked about, with the schemas. */
+/** The signals that an operator subscribes to, with their schemas. */
 export function signalsSetBy({ body }: TaskPlan): AnySignal[] {
   if (body.kind !== "operator") return [];
   return [...((body.operator as Reacting).signals ?? [])].filter(isSignal);

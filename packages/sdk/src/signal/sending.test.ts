@@ -9,13 +9,13 @@ const sold = signal("sold", z.object({ id: z.string(), units: z.number().default
 });
 const tick = signal("tick");
 
-/** A DAG of one task "t" that does `run`. */
+/** A DAG with one task "t" that runs `run`. */
 function one(run: (ctx: TaskContext) => unknown): Dag {
   return dag("x", (d) => void d.task("t", (_, ctx) => run(ctx) as Promise<number>));
 }
 
-describe("at once", () => {
-  test("a signal is stored as it was given, and the version comes back", async () => {
+describe("ctx.send", () => {
+  test("stores a signal as given and returns its version", async () => {
     const host = new RecordingHost();
     const outcome = await attempt(
       one(async (ctx) => [await ctx.send(sold, { id: "7" }), await ctx.send(tick)]),
@@ -29,7 +29,7 @@ describe("at once", () => {
     expect(outcome).toEqual({ kind: "success", output: [{ version: 1 }, { version: 2 }], skip: [] });
   });
 
-  test("one that nobody awaits has left before the attempt ends", async () => {
+  test("sends a signal that is not awaited before the attempt ends", async () => {
     const host = new RecordingHost();
     const stored = Promise.withResolvers<void>();
     const arrived = Promise.withResolvers<void>();
@@ -54,7 +54,7 @@ describe("at once", () => {
     expect(host.sent).toHaveLength(1);
   });
 
-  test("in a step it is sent once in a try, whatever waits there are", async () => {
+  test("sends a signal in a step once per try, with any waits", async () => {
     const host = new RecordingHost();
     const defined = one(async (ctx) => {
       await ctx.once("tell", () => ctx.send(tick, 1));
@@ -67,8 +67,8 @@ describe("at once", () => {
   });
 });
 
-describe("with the success", () => {
-  test("signals are in the outcome, in the order in which they were asked for, and nowhere else", async () => {
+describe("ctx.send with onSuccess", () => {
+  test("adds signals only to the outcome, in the order of the calls", async () => {
     const host = new RecordingHost();
     const slow = signal(
       "slow",
@@ -99,7 +99,7 @@ describe("with the success", () => {
     ["fails", () => Promise.reject(new Error("no"))],
     ["is skipped", () => skip("no")],
     ["waits", (ctx) => ctx.until("a", tick)],
-  ])("nothing is sent when the attempt %s", async (_, end) => {
+  ])("sends nothing if the attempt %s", async (_, end) => {
     const host = new RecordingHost();
     const outcome = await attempt(
       one(async (ctx) => {
@@ -114,7 +114,7 @@ describe("with the success", () => {
     expect(host.sent).toEqual([]);
   });
 
-  test("a branch sends too", async () => {
+  test("sends signals of a branch", async () => {
     const branching = dag("x", (d) => {
       const t = d.branch("t", async (_, ctx) => {
         await ctx.send(tick, 1, { onSuccess: true });
@@ -125,14 +125,14 @@ describe("with the success", () => {
     expect(await attempt(branching, "t")).toMatchObject({ signals: [{ key: "tick", value: 1 }] });
   });
 
-  test("inside of a step it is refused: after a wait nobody would know of it", async () => {
+  test("rejects a call inside a step, which would be lost after a wait", async () => {
     const defined = one((ctx) =>
       ctx.once("s", async () => void (await ctx.send(tick, 1, { onSuccess: true }))),
     );
     expect(await attempt(defined, "t")).toMatchObject({ kind: "failed", error: { code: "TW_STEP_NESTED" } });
   });
 
-  test("an operator that defers after it is refused", async () => {
+  test("rejects a deferral of an operator after the call", async () => {
     class Deferring extends Operator<void, number> {
       override async execute(ctx: TaskContext) {
         await ctx.send(tick, 1, { onSuccess: true });
@@ -155,10 +155,10 @@ describe("with the success", () => {
   });
 });
 
-describe("is refused:", () => {
+describe("an invalid call of ctx.send", () => {
   test.each<[string, (ctx: TaskContext) => unknown, string, RegExp]>([
     [
-      "a value that the schema refuses",
+      "a value that the schema rejects",
       (ctx) => ctx.send(sold, { id: 7 } as never),
       "TW_SIGNAL_INVALID",
       /"sold": value: id:/,
@@ -186,7 +186,7 @@ describe("is refused:", () => {
       "a part of a signal",
       (ctx) => ctx.send(sold.inRun() as never, { id: "" }),
       "TW_BAD_SIGNAL",
-      /what signal\(\) returned/,
+      /the result of signal\(\)/,
     ],
     ["a text", (ctx) => ctx.send("tick" as never, 1), "TW_BAD_SIGNAL", /got "tick"/],
     [
@@ -201,15 +201,20 @@ describe("is refused:", () => {
       "TW_BAD_SIGNAL",
       /onSuccess must be true or false, got "yes"/,
     ],
-    ["options that are none", (ctx) => ctx.send(tick, 1, true as never), "TW_BAD_SIGNAL", /got true/],
-  ])("%s", async (_, send, code, says) => {
+    [
+      "options that are not an object",
+      (ctx) => ctx.send(tick, 1, true as never),
+      "TW_BAD_SIGNAL",
+      /got true/,
+    ],
+  ])("rejects %s", async (_, send, code, says) => {
     const host = new RecordingHost();
     const outcome = await attempt(one(send), "t", { host });
     expect(outcome).toMatchObject({ kind: "failed", error: { code, message: expect.stringMatching(says) } });
     expect(host.sent).toEqual([]);
   });
 
-  test("whatever goes on after the attempt has ended", async () => {
+  test("rejects a call after the attempt has ended", async () => {
     let late: TaskContext | undefined;
     const host = new RecordingHost();
     await attempt(
@@ -224,7 +229,7 @@ describe("is refused:", () => {
   });
 });
 
-test("what cannot be waited for is told what can, signals among it", async () => {
+test("rejects an invalid argument of ctx.until and names the accepted ones", async () => {
   for (const [what, got] of [
     ["x", '"x"'],
     [{ one: tick, two: 7 }, "7 for two"],

@@ -1,6 +1,6 @@
 /**
- * `ctx.send`: signals of one attempt. Those that belong to the task's success are kept here until the attempt has
- * ended, and leave with its outcome: if it does not succeed, or its process dies, nobody has ever heard of them.
+ * `ctx.send`: signals of one attempt. Signals with `onSuccess` are kept here until the attempt has ended and are part
+ * of its outcome. If the attempt does not succeed, or its process dies, they are never sent.
  */
 
 import { show, TaskError } from "../check/errors.ts";
@@ -13,7 +13,7 @@ import { whyNotSendable } from "./signal-key.ts";
 
 export class Outbox {
   readonly #call: TaskCall;
-  /** Everything asked for, in that order; null: sent already, or refused. */
+  /** All calls in order; null: already sent, or rejected. */
   readonly #asked: Promise<SignalToSend | null>[] = [];
   #isClosed = false;
 
@@ -29,7 +29,7 @@ export class Outbox {
     };
   }
 
-  /** The attempt is over. Resolves with what belongs to its success, when no sending is under way any more. */
+  /** Closes the attempt. Resolves with the signals of its success after all running sends have ended. */
   async close(): Promise<readonly SignalToSend[]> {
     this.#isClosed = true;
     return (await Promise.all(this.#asked)).filter((each) => each !== null);
@@ -39,7 +39,7 @@ export class Outbox {
     const isWithSuccess = options?.onSuccess === true;
     const checked = this.#checked(signal, value, options);
     const done = isWithSuccess ? checked : checked.then((ready) => this.#call.host.send(ready));
-    // A refusal is the author's to hear, from the promise that is returned.
+    // The author receives the error from the returned promise.
     this.#asked.push(
       done.then(
         () => (isWithSuccess ? checked : null),
@@ -52,14 +52,14 @@ export class Outbox {
   async #checked(signal: AnySignal, value: unknown, options: SendOptions | undefined): Promise<SignalToSend> {
     if (this.#isClosed) throw new Error("the task has already ended");
     if (!isSignal(signal)) {
-      throw new TaskError("TW_BAD_SIGNAL", `ctx.send takes what signal() returned, got ${show(signal)}`);
+      throw new TaskError("TW_BAD_SIGNAL", `ctx.send takes the result of signal(), got ${show(signal)}`);
     }
     const onSuccess = isWithSuccess(options, `ctx.send(${show(signal.key)})`);
     const problem = whyNotSendable(signal);
     if (problem !== null) throw new TaskError("TW_BAD_SIGNAL", `ctx.send: ${problem}`);
     const step = this.#call.host.currentStep();
     if (onSuccess && step !== null) {
-      // The step is not done again after a wait, and the attempt that succeeds would know nothing of the signal.
+      // After a wait the step is not repeated, so the attempt that succeeds would not have the signal.
       throw new TaskError(
         "TW_STEP_NESTED",
         `ctx.send(${show(signal.key)}) with onSuccess inside ctx.once(${show(step)}) would be lost after a wait; put it outside`,
@@ -72,7 +72,7 @@ export class Outbox {
   }
 }
 
-/** What is misspelt would be sent at once, and could not be taken back. */
+/** A misspelt option would send the signal at once, which cannot be undone. */
 function isWithSuccess(options: unknown, where: string): boolean {
   if (options === undefined) return false;
   if (typeof options !== "object" || options === null || Array.isArray(options))

@@ -1,10 +1,10 @@
-/** Names of signals, and the wildcard in them. */
+/** Names of signals, and their wildcard. */
 import { DagDefinitionError, show } from "../check/errors.ts";
 
-/** The namespace of signals that name none. */
+/** The default namespace of signals. */
 export const DEFAULT_NAMESPACE = "default";
 
-/** Written by the engine alone. Anybody may listen to them. */
+/** Only the engine writes to these; everyone can listen to them. */
 const SYSTEM_NAMESPACES: ReadonlySet<string> = new Set([
   "task",
   "run",
@@ -18,7 +18,7 @@ const SYSTEM_NAMESPACES: ReadonlySet<string> = new Set([
 
 const MAX_LENGTH = 250;
 
-/** A key or namespace as given, or a definition error. */
+/** Returns a valid key or namespace, or throws a definition error. */
 export function checkedName(value: unknown, what: "key" | "namespace"): string {
   const isText = typeof value === "string" && value.length >= 1 && value.length <= MAX_LENGTH;
   if (isText && value.isWellFormed() && !/\p{Cc}/u.test(value)) return value;
@@ -28,7 +28,7 @@ export function checkedName(value: unknown, what: "key" | "namespace"): string {
   );
 }
 
-/** Why nobody can send such a signal; null: it can be sent. */
+/** Why such a signal cannot be sent; null if it can. */
 export function whyNotSendable(name: { readonly namespace: string; readonly key: string }): string | null {
   if (hasWildcard(name.namespace) || hasWildcard(name.key)) {
     return `${show(name.key)} stands for many signals: "*" can be listened to, not sent`;
@@ -43,7 +43,7 @@ function hasWildcard(name: string): boolean {
   return name.includes("*");
 }
 
-/** Whether a name fits a pattern in which "*" stands for any text, also none. In time linear to the name. */
+/** Returns whether a name matches a pattern in which "*" stands for any text, in linear time. */
 export function fitsPattern(pattern: string, name: string): boolean {
   const parts = pattern.split("*");
   if (parts.length === 1) return pattern === name;

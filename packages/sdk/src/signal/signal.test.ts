@@ -34,7 +34,7 @@ function manifest(dag: Dag): DagManifest {
 }
 
 describe("a manifest", () => {
-  test("has the rules of a task in the order written, with everything that was said", () => {
+  test("has the rules of a task in the order written, with all their options", () => {
     const { tasks } = manifest(
       dag("rules", (d) => {
         const first = d.task("first", () => 1);
@@ -94,7 +94,7 @@ describe("a manifest", () => {
     ]);
   });
 
-  test("has nothing new where nothing is said", () => {
+  test("is unchanged without rules", () => {
     const plain = dag("plain", { endWhen: "stopped" }, (d) => {
       d.task("t", { lifetime: "batch", on: [] }, () => 1);
     });
@@ -104,7 +104,7 @@ describe("a manifest", () => {
     for (const name of ["stop", "endWhen"]) expect(rest).not.toHaveProperty(name);
   });
 
-  test("says how a run is closed", () => {
+  test("describes how a run is closed", () => {
     const closing = dag("closing", { stop: all(a, b.where({ n: 1 })), endWhen: "batchDone" }, (d) => {
       d.task("t", { on: start(a), every: cron("0 * * * *", "Europe/Berlin") }, () => 1);
     });
@@ -116,7 +116,7 @@ describe("a manifest", () => {
     });
   });
 
-  test("lets a streaming task fail as often as it takes, unless its author says otherwise", () => {
+  test("retries a streaming task without a limit by default", () => {
     const { tasks } = manifest(
       dag("streaming", (d) => {
         d.task("endless", { lifetime: "streaming" }, () => 1);
@@ -135,7 +135,7 @@ describe("a manifest", () => {
     ]);
   });
 
-  test("has grace from the defaults, and the task's own before it", () => {
+  test("takes grace from the task before the defaults", () => {
     const { tasks } = manifest(
       dag("grace", { defaults: { grace: "1m" } }, (d) => {
         d.task("one", () => 1);
@@ -147,7 +147,7 @@ describe("a manifest", () => {
 });
 
 describe("a schedule on signals", () => {
-  test("is the condition, and where a signal says which run it is about", () => {
+  test("contains the condition and the route", () => {
     expect(on(a)).toEqual({ kind: "signal", when: leaf("a"), route: null });
     expect(on(any(a, b.where({ n: 1 })), { route: "order.id" })).toEqual({
       kind: "signal",
@@ -157,7 +157,7 @@ describe("a schedule on signals", () => {
     expect(on(new FileTrigger({ path: "/x" }))).toMatchObject({ kind: "trigger" });
   });
 
-  test("checks what the signals bring before it becomes the run's params", async () => {
+  test("validates signal values before they become the run's params", async () => {
     const seen: unknown[] = [];
     const date = signal("date", z.object({ day: z.coerce.date() }));
     const scheduled = dag("scheduled", { schedule: on(all(date, a)) }, (d) => {
@@ -182,7 +182,7 @@ describe("a schedule on signals", () => {
   });
 });
 
-describe("is refused, with the place and the remedy:", () => {
+describe("an invalid signal or condition", () => {
   const task = (options: object) => () => dag("x", (d) => void d.task("t", options, () => 1));
   const foreign = (() => {
     let handle: unknown;
@@ -203,7 +203,7 @@ describe("is refused, with the place and the remedy:", () => {
     ["a key that is empty", () => signal(""), "TW_BAD_SIGNAL", /1 to 250 characters/],
     ["a key with a line break", () => signal("a\nb"), "TW_BAD_SIGNAL", /no control characters/],
     [
-      "a namespace that is no text",
+      "a namespace that is not a text",
       () => signal("a", undefined, { namespace: 1 as never }),
       "TW_BAD_SIGNAL",
       /namespace/,
@@ -214,10 +214,10 @@ describe("is refused, with the place and the remedy:", () => {
       "TW_UNKNOWN_OPTION",
       /namespace/,
     ],
-    ["a schema that is none", () => signal("a", {} as never), "TW_BAD_SIGNAL", /Standard Schema/],
+    ["an invalid schema", () => signal("a", {} as never), "TW_BAD_SIGNAL", /Standard Schema/],
     ["where without a value", () => a.where(undefined as never), "TW_BAD_SIGNAL", /equals\(null\)/],
-    ["where said twice", () => a.where({}).where({}), "TW_BAD_SIGNAL", /said before/],
-    ["equals said twice", () => a.equals(1).equals(2), "TW_BAD_SIGNAL", /any\(\)/],
+    ["where called twice", () => a.where({}).where({}), "TW_BAD_SIGNAL", /called twice/],
+    ["equals called twice", () => a.equals(1).equals(2), "TW_BAD_SIGNAL", /any\(\)/],
     ["where with a Date", () => a.where({ at: new Date() } as never), "TW_BAD_SIGNAL", /match\.at is a Date/],
     [
       "where with the name of a reference",
@@ -237,9 +237,9 @@ describe("is refused, with the place and the remedy:", () => {
     ],
     ["start() of a group", () => start(group), "TW_BAD_SIGNAL", /handles of tasks/],
     ["an unknown option of a rule", () => start(a, { ones: true } as never), "TW_UNKNOWN_OPTION", /"once"/],
-    ["a rule that is none", task({ on: [a] }), "TW_BAD_OPTION", /on takes start\(\)/],
+    ["a value that is not a rule", task({ on: [a] }), "TW_BAD_OPTION", /on takes start\(\)/],
     ["a task of another DAG", task({ on: [start(foreign)] }), "TW_FOREIGN_HANDLE", /dag "other"/],
-    ["a lifetime that is none", task({ lifetime: "stream" }), "TW_BAD_OPTION", /"batch", "streaming"/],
+    ["an unknown lifetime", task({ lifetime: "stream" }), "TW_BAD_OPTION", /"batch", "streaming"/],
     ["every of nothing", task({ every: 0 }), "TW_BAD_SCHEDULE", /more than 0/],
     ["every of a preset", task({ every: "@daily" }), "TW_BAD_DURATION", /every: "@daily"/],
     [
@@ -271,8 +271,8 @@ describe("is refused, with the place and the remedy:", () => {
     ["inRun in a schedule", () => on(any(a, b.inRun())), "TW_BAD_SCHEDULE", /no run yet/],
     ["conf in a schedule", () => on(b.where({ region: conf("x") })), "TW_BAD_SCHEDULE", /no run yet/],
     ["a route of all()", () => on(any(a, all(a, b)), { route: "x" }), "TW_BAD_SCHEDULE", /different runs/],
-    ["a route that is no path", () => on(a, { route: "" }), "TW_BAD_SIGNAL", /route/],
-  ])("%s", (_, define, code, says) => {
+    ["an invalid route", () => on(a, { route: "" }), "TW_BAD_SIGNAL", /route/],
+  ])("rejects %s", (_, define, code, says) => {
     let refusal: unknown;
     try {
       define();
@@ -284,7 +284,7 @@ describe("is refused, with the place and the remedy:", () => {
   });
 });
 
-test("what looks like a handle and is none is refused", () => {
+test("rejects an object that only looks like a handle", () => {
   const forged = { kind: "output", dagId: "x", taskId: "nowhere" } as never;
   const define = () => dag("x", (d) => void d.task("t", { on: [start(forged)] }, () => 1));
   expect(define).toThrowError(expect.objectContaining({ code: "TW_BAD_HANDLE" }));

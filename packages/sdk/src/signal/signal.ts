@@ -1,6 +1,6 @@
 /**
- * Signals: named, typed values that tasks and other programs send, and that start, restart and stop tasks, make runs
- * and end waits. A signal is declared once and used on both sides, so that the compiler compares them.
+ * Signals: named, typed values that tasks and other programs send. They start, restart and stop tasks, create runs and
+ * end waits. Senders and receivers share one declaration, so the compiler checks both.
  */
 
 import {
@@ -30,7 +30,11 @@ import { checkedName, DEFAULT_NAMESPACE, fitsPattern } from "./signal-key.ts";
 type Leaf = Extract<SignalCondition, { kind: "signal" }>;
 type SignalNode = Extract<ConditionNode, { kind: "signal" }>;
 
-/** A part of a value: of an object some members, of anything else the whole. Values may be `conf("path")`. */
+/**
+ * The type of a match for `where`: some members of an object, or the whole of another value; values may be
+ * `conf("path")`.
+ * @example const match: Match<{ order: string; units: number }> = { order: conf("order.id") };
+ */
 export type Match<T> = unknown extends T ? JsonMatch : [Json] extends [T] ? JsonMatch : MatchOf<T>;
 
 type MatchOf<T> = T extends null | undefined | string | number | boolean
@@ -39,7 +43,10 @@ type MatchOf<T> = T extends null | undefined | string | number | boolean
     ? { readonly [K in keyof T]: Match<T[K]> } | ConfReference
     : { readonly [K in keyof T]?: Match<T[K]> } | ConfReference;
 
-/** Some values of a signal: a part of a condition, and what `ctx.until` can wait for. */
+/**
+ * A signal, restricted to some values: a condition, and a value for `ctx.until`.
+ * @example const paid: SignalLeaf<{ order: string }> = signal<{ order: string }>("order.paid").where({ order: "A-7" });
+ */
 export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEvent<Sent>>, Condition<Value> {
   declare readonly [EVENT]?: SignalEvent<Sent>;
   declare readonly [VALUE]?: Value;
@@ -50,8 +57,8 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
   }
 
   /**
-   * Only signals whose value contains this: an object matches one that has its members, and maybe more; everything
-   * else, lists too, matches its equal.
+   * Restricts the signal to values that contain `match`: an object matches an object with its members and more; any
+   * other value, including a list, matches an equal one.
    *
    * @example
    * ```ts
@@ -62,12 +69,12 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
   where(match: NonNullable<Match<Sent>>): SignalLeaf<Value, Sent> {
     const at = `signal ${show(this.#leaf.key)}.where()`;
     if (match === null || match === undefined) throw bad(`${at} needs a value; for null use equals(null)`);
-    if (this.#leaf.where !== null) throw bad(`${at} was said before; put both into one`);
+    if (this.#leaf.where !== null) throw bad(`${at} was called twice; combine both in one call`);
     return this.#narrowed({ where: matchJson(match, at) });
   }
 
   /**
-   * True while the latest value is this one: another value makes it false again.
+   * Is true while the latest value is equal to this one.
    *
    * @example
    * ```ts
@@ -77,7 +84,7 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
    */
   equals(value: Sent): SignalLeaf<Value, Sent> {
     const at = `signal ${show(this.#leaf.key)}.equals()`;
-    if (this.#leaf.equals !== null) throw bad(`${at} was said before; use any() for several values`);
+    if (this.#leaf.equals !== null) throw bad(`${at} was called twice; use any() for several values`);
     const refused = (message: string) => bad(`${at}: ${message}`);
     return this.#narrowed({
       equals: { value: jsonCopy(value, { root: "value", notJson: refused, tooLarge: refused }) },
@@ -85,7 +92,7 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
   }
 
   /**
-   * Only signals that a task of the same run has sent.
+   * Restricts the signal to those that a task of the same run has sent.
    *
    * @example
    * ```ts
@@ -121,7 +128,7 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
 
   async [RECEIVE](event: Json, { taken }: Listener): Promise<unknown> {
     const heard = event as unknown as SignalEvent;
-    // At once: a wait that begins while the value is being checked must not take the same one.
+    // Set at once: a wait that begins while the value is validated must not take the same signal.
     taken.set(nameOf(this.#leaf), Math.max(heard.version, taken.get(nameOf(this.#leaf)) ?? 0));
     return { ...heard, value: await receivedValue(heard.key, this[CONDITION].schema, heard.value) };
   }
@@ -150,7 +157,10 @@ export class SignalLeaf<Value = Json, Sent = Value> implements Waitable<SignalEv
   }
 }
 
-/** What {@link signal} makes. `Sent` is what is sent and stored, `Value` what the schema makes of it for who receives. */
+/**
+ * The type of {@link signal}: senders pass a `Sent`, receivers get the `Value` that the schema makes of it.
+ * @example const trained: Signal<{ score: number }> = signal<{ score: number }>("model.trained");
+ */
 export class Signal<Value = Json, Sent = Value> extends SignalLeaf<Value, Sent> {
   readonly kind = "signal";
   readonly namespace: string;
@@ -162,14 +172,17 @@ export class Signal<Value = Json, Sent = Value> extends SignalLeaf<Value, Sent> 
     this.key = node.leaf.key;
   }
 
-  /** Whether something heard is one of this signal, with a value that its schema accepts; for the compiler, too. */
+  /** Returns whether a received signal is this one with a valid value, and narrows its type. */
   is<H extends AnyHeard>(heard: H): heard is H & { readonly value: Value } {
     if (typeof heard.invalid === "string") return false;
     return fitsPattern(this.namespace, heard.namespace) && fitsPattern(this.key, heard.key);
   }
 }
 
-/** Any signal, whatever its type. */
+/**
+ * A signal of any type.
+ * @example const keys = (signals: AnySignal[]) => signals.map(({ key }) => key);
+ */
 export interface AnySignal extends Condition {
   readonly kind: "signal";
   readonly namespace: string;
@@ -183,17 +196,22 @@ interface AnyHeard {
   readonly invalid?: string | null;
 }
 
+/**
+ * Options of {@link signal}.
+ * @example const paid = signal("order.paid", undefined, { namespace: "shop" } satisfies SignalNaming);
+ */
 export interface SignalNaming {
-  /** Keeps the keys of one team or system apart from those of others ("default"). */
+  /** The namespace of the key, e.g. per team or system (default "default"). */
   readonly namespace?: string;
 }
 
-/** Refused by the compiler when what is to be sent is not JSON. */
+/** Rejected by the compiler if the value to send is not JSON. */
 type SendsJson<S extends StandardSchemaV1> = IsJson<SchemaInput<S>, "value">;
 
 /**
- * Declares a signal: a key and, by a schema or a type argument, the type of its values. Values are checked when a task
- * sends one and again when a task receives one. In a signal that is only listened to, "*" stands for any text.
+ * Declares a signal by its key; a schema or a type argument gives the type of its values, and "*" in a key listens to
+ * many.
+ * @see docs/guides/signals.md
  *
  * @example
  * ```ts
@@ -228,7 +246,7 @@ export function signal(key: string, schema?: unknown, options?: SignalNaming): S
   return made;
 }
 
-/** By shape: it may come from a package with its own copy of the SDK. */
+/** Compares the shape, not the class: a signal may come from another copy of the SDK. */
 export function isSignal(value: unknown): value is AnySignal {
   return (
     typeof value === "object" &&
@@ -238,7 +256,7 @@ export function isSignal(value: unknown): value is AnySignal {
   );
 }
 
-/** The JSON of a value to be sent, which satisfies the schema. What is stored is what was given, not what became of it. */
+/** The JSON of a value to send, after validation. The given value is stored, not the parsed one. */
 export async function valueToSend(
   key: string,
   schema: StandardSchemaV1 | null,
@@ -254,7 +272,7 @@ export async function valueToSend(
   return json;
 }
 
-/** What the schema makes of a value that was received; it may have been sent by a program that knows no schema. */
+/** The parsed value of a received signal, which may come from a program that does not validate. */
 export async function receivedValue(
   key: string,
   schema: StandardSchemaV1 | null,

@@ -1,6 +1,6 @@
 /**
- * A sensor for every built-in trigger: the trigger's options and those of every sensor, in one object. In mode "defer",
- * the default, no worker is needed at all; in the other modes a worker looks as the trigger would.
+ * A sensor for every built-in trigger: one object has the options of the trigger and of the sensor. In the default mode
+ * "defer" no worker is needed; in the other modes a worker polls.
  */
 
 import { attemptFacts } from "../author/call-context.ts";
@@ -57,10 +57,13 @@ import {
 } from "./service-triggers.ts";
 import { serialise, type Waitable } from "./waitable.ts";
 
-/** A moment, or how to find it from the run that waits. */
+/**
+ * A moment, or a function of the run that returns it.
+ * @example const moment: MomentOfRun = (run) => new Date(run.runAfter.getTime() + 3_600_000);
+ */
 export type MomentOfRun = Moment | ((run: RunContext) => Moment);
 
-/** A sensor that knows its trigger before any run does. */
+/** A sensor whose trigger does not depend on the run. */
 abstract class StaticSensor<Options extends object, Event> extends Sensor<Options, Event> {
   abstract override trigger(): Waitable<Event>;
 
@@ -68,13 +71,13 @@ abstract class StaticSensor<Options extends object, Event> extends Sensor<Option
     return this.startFromTrigger(() => this.trigger());
   }
 
-  /** What its trigger takes. */
+  /** The options of its trigger. */
   protected options(): Options {
     return triggerOptions(this.args as Options & SensorOptions);
   }
 }
 
-/** As above, and its trigger looks again and again: at the sensor's interval. */
+/** A {@link StaticSensor} whose trigger polls at the interval of the sensor. */
 abstract class PollingSensor<Options extends object, Event> extends StaticSensor<Options, Event> {
   protected override options(): Options {
     const { interval } = this.args as SensorOptions;
@@ -88,12 +91,8 @@ function triggerOptions<Options extends object>(args: Options & SensorOptions): 
 }
 
 /**
- * Waits for a moment; its output is that moment as an ISO text.
- *
- * @example
- * ```ts
- * d.add("evening", new DateTimeSensor({ moment: (run) => new Date(run.runAfter.getTime() + 3_600_000) }));
- * ```
+ * Waits for a moment; the output is that moment as an ISO text.
+ * @example d.add("evening", new DateTimeSensor({ moment: (run) => new Date(run.runAfter.getTime() + 3_600_000) }));
  */
 export class DateTimeSensor extends Sensor<{ readonly moment: MomentOfRun }, MomentEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -101,7 +100,7 @@ export class DateTimeSensor extends Sensor<{ readonly moment: MomentOfRun }, Mom
     return new DateTimeTrigger({ moment: typeof moment === "function" ? moment(run) : moment });
   }
 
-  /** Nobody has to be asked what time it is. */
+  /** Compares with the clock, without the trigger. */
   override poke(ctx: TaskContext): Found<MomentEvent> {
     const { moment } = serialise(this.trigger(ctx)).args as unknown as DateTimeArgs;
     return Date.now() >= Date.parse(moment) && moment;
@@ -114,19 +113,15 @@ export class DateTimeSensor extends Sensor<{ readonly moment: MomentOfRun }, Mom
 }
 
 /**
- * Waits some time, counted from its first start; its output is the moment that was over as an ISO text.
- *
- * @example
- * ```ts
- * d.add("cool_down", new TimeDeltaSensor({ delta: "2h" }));
- * ```
+ * Waits for a duration from its first start; the output is the end of the wait as an ISO text.
+ * @example d.add("cool_down", new TimeDeltaSensor({ delta: "2h" }));
  */
 export class TimeDeltaSensor extends StaticSensor<TimeDeltaOptions, MomentEvent> {
   override trigger() {
     return new TimeDeltaTrigger(this.options());
   }
 
-  /** Not asked of the trigger, which would begin to count at each look. */
+  /** The trigger would count from each poll. */
   override poke(ctx: TaskContext): Found<MomentEvent> {
     const isOver = attemptFacts(ctx).elapsedMs() >= durationMs(this.args.delta, "TimeDeltaSensor: delta");
     return isOver && new Date().toISOString();
@@ -134,13 +129,8 @@ export class TimeDeltaSensor extends StaticSensor<TimeDeltaOptions, MomentEvent>
 }
 
 /**
- * Waits for a file; its output has the path, size and time of the file.
- *
- * @example
- * ```ts
- * const file = d.add("file", new FileSensor({ path: "/data/in/sales-*.csv", timeout: "6h", softFail: true }));
- * d.task("load", { inputs: { file } }, ({ file }) => load(file.path));
- * ```
+ * Waits for a file; the output has its path, size and time.
+ * @example d.add("file", new FileSensor({ path: "/data/in/sales-*.csv", timeout: "6h", softFail: true }));
  */
 export class FileSensor extends PollingSensor<FileOptions, FileEvent> {
   override trigger() {
@@ -149,12 +139,8 @@ export class FileSensor extends PollingSensor<FileOptions, FileEvent> {
 }
 
 /**
- * Waits until an HTTP request is answered as wanted; its output is the answer.
- *
- * @example
- * ```ts
- * d.add("ready", new HttpSensor({ url: "https://jobs.example/7", json: { path: "state", equals: "done" }, interval: "30s" }));
- * ```
+ * Waits for an HTTP response with the wanted status or JSON value; the output is the response.
+ * @example d.add("ready", new HttpSensor({ url: "https://jobs.example/7", json: { path: "state", equals: "done" }, interval: "30s" }));
  */
 export class HttpSensor extends PollingSensor<HttpOptions, HttpEvent> {
   override trigger() {
@@ -163,12 +149,8 @@ export class HttpSensor extends PollingSensor<HttpOptions, HttpEvent> {
 }
 
 /**
- * Waits until a query answers with something truthy; its output has the row.
- *
- * @example
- * ```ts
- * d.add("loaded", new SqlSensor({ connection: "warehouse", query: "SELECT count(*) FROM sales" }));
- * ```
+ * Waits until a query returns a truthy value; the output has the row.
+ * @example d.add("loaded", new SqlSensor({ connection: "warehouse", query: "SELECT count(*) FROM sales" }));
  */
 export class SqlSensor extends PollingSensor<SqlOptions, SqlEvent> {
   override trigger() {
@@ -176,19 +158,18 @@ export class SqlSensor extends PollingSensor<SqlOptions, SqlEvent> {
   }
 }
 
-/** Which run a sensor waits for: by id, by logical date, or by default that of the same logical date as its own. */
+/**
+ * The run that a sensor waits for: by id or logical date (default: the logical date of its own run).
+ * @example const run: RunOfSensor = { logicalDate: (own) => own.logicalDate ?? own.runAfter };
+ */
 export interface RunOfSensor extends TriggerPlace {
   readonly runId?: string;
   readonly logicalDate?: MomentOfRun;
 }
 
 /**
- * Waits for a task of another DAG, in the run of the same logical date unless told otherwise.
- *
- * @example
- * ```ts
- * d.add("sales", new ExternalTaskSensor({ dagId: "sales", taskId: "load" }));
- * ```
+ * Waits for a task of another DAG, by default in the run with the same logical date.
+ * @example d.add("sales", new ExternalTaskSensor({ dagId: "sales", taskId: "load" }));
  */
 export class ExternalTaskSensor extends Sensor<ExternalTaskOfOptions & RunOfSensor, ExternalTaskEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -203,12 +184,8 @@ export class ExternalTaskSensor extends Sensor<ExternalTaskOfOptions & RunOfSens
 }
 
 /**
- * Waits for a run of another DAG, by default that of the same logical date.
- *
- * @example
- * ```ts
- * d.add("sales", new DagRunSensor({ dagId: "sales", states: ["success"] }));
- * ```
+ * Waits for a run of another DAG, by default the run with the same logical date.
+ * @example d.add("sales", new DagRunSensor({ dagId: "sales", states: ["success"] }));
  */
 export class DagRunSensor extends Sensor<DagRunOfOptions & RunOfSensor, DagRunEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -229,7 +206,7 @@ function withoutRun<Args extends RunOfSensor>(
   return options;
 }
 
-/** The run that does not depend on the one that waits, if any. */
+/** The run, if it does not depend on the waiting run. */
 function fixedRun({ runId, logicalDate }: RunOfSensor): WhichRun | null {
   if (runId !== undefined && logicalDate !== undefined) {
     throw new DagDefinitionError("TW_BAD_OPTION", "a sensor takes either runId or logicalDate");
@@ -247,12 +224,8 @@ function whichRun(args: RunOfSensor, run: RunContext): WhichRun {
 }
 
 /**
- * Waits for an object in S3; its output has its key, size and time.
- *
- * @example
- * ```ts
- * d.add("export", new S3KeySensor({ bucket: "exports", key: "sales/*.parquet", wildcard: true, connection: "s3" }));
- * ```
+ * Waits for an object in S3; the output has its key, size and time.
+ * @example d.add("export", new S3KeySensor({ bucket: "exports", key: "sales/*.parquet", wildcard: true, connection: "s3" }));
  */
 export class S3KeySensor extends PollingSensor<S3KeyOptions, S3KeyEvent> {
   override trigger() {
@@ -261,12 +234,8 @@ export class S3KeySensor extends PollingSensor<S3KeyOptions, S3KeyEvent> {
 }
 
 /**
- * Waits for objects in S3 by the beginning of their keys; its output has the keys.
- *
- * @example
- * ```ts
- * d.add("parts", new S3PrefixSensor({ bucket: "exports", prefix: "sales/", minCount: 24 }));
- * ```
+ * Waits for objects in S3 whose keys have a prefix; the output has the keys.
+ * @example d.add("parts", new S3PrefixSensor({ bucket: "exports", prefix: "sales/", minCount: 24 }));
  */
 export class S3PrefixSensor extends PollingSensor<S3PrefixOptions, S3PrefixEvent> {
   override trigger() {
@@ -275,12 +244,8 @@ export class S3PrefixSensor extends PollingSensor<S3PrefixOptions, S3PrefixEvent
 }
 
 /**
- * Waits for a key in Redis; its output has the key's value.
- *
- * @example
- * ```ts
- * d.add("released", new RedisKeySensor({ connection: "cache", key: "release:42" }));
- * ```
+ * Waits for a key in Redis; the output has its value.
+ * @example d.add("released", new RedisKeySensor({ connection: "cache", key: "release:42" }));
  */
 export class RedisKeySensor extends PollingSensor<RedisKeyOptions, RedisKeyEvent> {
   override trigger() {
@@ -289,12 +254,8 @@ export class RedisKeySensor extends PollingSensor<RedisKeyOptions, RedisKeyEvent
 }
 
 /**
- * Waits for an entry of a Redis stream, which is its output.
- *
- * @example
- * ```ts
- * d.add("order", new RedisStreamSensor({ connection: "bus", stream: "orders", from: "0" }));
- * ```
+ * Waits for an entry of a Redis stream, which is the output.
+ * @example d.add("order", new RedisStreamSensor({ connection: "bus", stream: "orders", from: "0" }));
  */
 export class RedisStreamSensor extends StaticSensor<RedisStreamOptions, RedisStreamEvent> {
   override trigger() {
@@ -304,11 +265,7 @@ export class RedisStreamSensor extends StaticSensor<RedisStreamOptions, RedisStr
 
 /**
  * Waits for the end of a process on the triggerer's machine.
- *
- * @example
- * ```ts
- * d.add("exported", new ProcessSensor({ pid: 4711, queue: "etl-host" }));
- * ```
+ * @example d.add("exported", new ProcessSensor({ pid: 4711, queue: "etl-host" }));
  */
 export class ProcessSensor extends StaticSensor<ProcessOptions, ProcessEvent> {
   override trigger() {
@@ -317,12 +274,8 @@ export class ProcessSensor extends StaticSensor<ProcessOptions, ProcessEvent> {
 }
 
 /**
- * Waits for a call of a webhook; its output is what was sent.
- *
- * @example
- * ```ts
- * d.add("approval", new WebhookSensor({ name: "approvals", timeout: "2d" }));
- * ```
+ * Waits for a call of a webhook; the output is the request.
+ * @example d.add("approval", new WebhookSensor({ name: "approvals", timeout: "2d" }));
  */
 export class WebhookSensor extends StaticSensor<WebhookOptions, WebhookEvent> {
   override trigger() {

@@ -1,4 +1,4 @@
-/** The base of the triggers that the engine itself runs: a checked call, and no code. */
+/** The base class of built-in triggers: a checked call without code. */
 
 import { show, TriggerError } from "../check/errors.ts";
 import { isName, NAME_FORM } from "../check/name.ts";
@@ -9,19 +9,25 @@ import { isoInstant, MOMENT_FORMS } from "../schedule/instant.ts";
 import type { BuiltinKind, BuiltinTriggers } from "./builtin-triggers.ts";
 import { CALL, type EVENT, type Waitable } from "./waitable.ts";
 
-/** What every built-in trigger takes. */
+/**
+ * Options of every built-in trigger.
+ * @example const place: TriggerPlace = { queue: "etl-host" };
+ */
 export interface TriggerPlace {
-  /** Which triggerers run it ("default"): those that can reach what it looks at. */
+  /** The queue of the triggerers that run it, e.g. those that can reach its source (default "default"). */
   readonly queue?: string;
 }
 
-/** What every built-in trigger takes that asks again and again. */
+/**
+ * Options of every built-in trigger that polls.
+ * @example const options: PollOptions = { interval: "30s", queue: "etl-host" };
+ */
 export interface PollOptions extends TriggerPlace {
-  /** How long from one look to the next ("10s"); the first is at once. */
+  /** The time between two polls; the first poll is immediate (default "10s"). */
   readonly interval?: Duration;
 }
 
-/** A trigger that the engine knows. */
+/** A trigger that the engine runs. */
 export abstract class BuiltinTrigger<Kind extends BuiltinKind>
   implements Waitable<BuiltinTriggers[Kind]["event"]>
 {
@@ -53,7 +59,7 @@ export abstract class BuiltinTrigger<Kind extends BuiltinKind>
   }
 }
 
-/** Reads the options of one built-in trigger, and refuses names that nobody reads. */
+/** Reads the options of one built-in trigger and rejects unknown names. */
 export class OptionReader<O extends object> {
   readonly #name: string;
   readonly #given: Readonly<Record<string, unknown>>;
@@ -68,7 +74,7 @@ export class OptionReader<O extends object> {
   }
 
   text(option: keyof O & string): string {
-    return this.optionalText(option) ?? this.#refuse(option, "is needed: a non-empty text");
+    return this.optionalText(option) ?? this.#refuse(option, "is required: a non-empty text");
   }
 
   optionalText(option: keyof O & string): string | null {
@@ -93,7 +99,7 @@ export class OptionReader<O extends object> {
   }
 
   moment(option: keyof O & string): string {
-    return this.optionalMoment(option) ?? this.#refuse(option, `is needed: ${MOMENT_FORMS}`);
+    return this.optionalMoment(option) ?? this.#refuse(option, `is required: ${MOMENT_FORMS}`);
   }
 
   optionalMoment(option: keyof O & string): string | null {
@@ -101,14 +107,14 @@ export class OptionReader<O extends object> {
     return value === null ? null : (isoInstant(value) ?? this.#refuse(option, `must be ${MOMENT_FORMS}`));
   }
 
-  /** Exactly one of two ways to name the same thing. */
+  /** Requires exactly one of two options. */
   oneOf(a: keyof O & string, b: keyof O & string): void {
     if ((this.#value(a) === null) === (this.#value(b) === null)) {
       throw new TriggerError("TW_TRIGGER_ARGS", `${this.#name}: give either ${a} or ${b}`);
     }
   }
 
-  /** A list of some words, without duplicates and in order, so that equal waits look equal. */
+  /** A list of some words, sorted and without duplicates, so that equal waits have equal arguments. */
   words<const W extends string>(option: keyof O & string, known: readonly W[], fallback: readonly W[]): W[] {
     const value = this.#value(option) ?? fallback;
     if (Array.isArray(value) && value.length > 0 && value.every((word) => known.includes(word))) {
@@ -133,7 +139,7 @@ export class OptionReader<O extends object> {
     return this.#refuse(option, "must be an object of texts");
   }
 
-  /** As given, for checks that only one trigger needs; null when it is left out. */
+  /** The raw value, for checks that only one trigger needs; null if it is missing. */
   raw(option: keyof O & string): unknown {
     return this.#value(option);
   }
@@ -142,12 +148,12 @@ export class OptionReader<O extends object> {
     return durationMs(this.#value(option) ?? fallback, `${this.#name}: ${option}`);
   }
 
-  /** At least a millisecond: one that never rests would starve its neighbours. */
+  /** At least a millisecond: a trigger without a pause would starve others. */
   interval(): number {
     return Math.max(1, this.duration("interval" as keyof O & string, "10s"));
   }
 
-  /** To be called last: where the trigger runs, after refusing the options that nobody asked for. */
+  /** Called last: the queue of the trigger, after rejecting options that were not read. */
   place(): { readonly queue: string } {
     for (const name of Object.keys(this.#given)) {
       if (this.#asked.has(name)) continue;

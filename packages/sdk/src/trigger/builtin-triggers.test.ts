@@ -149,12 +149,12 @@ const stored: [make: () => Waitable<unknown>, kind: string, args: object][] = [
   ],
 ];
 
-test.each(stored)("%s is stored as %s with all its defaults", (make, kind, args) => {
+test.each(stored)("stores %s as %s with all defaults", (make, kind, args) => {
   const rest = { source: "builtin", queue: "default", replicas: 1, wake: null, timed: null };
   expect(serialise(make())).toEqual({ kind, args, ...rest });
 });
 
-test("triggers of time carry their moment and never have to be run", () => {
+test("stores the moment of time triggers, which are never run", () => {
   const at = "2027-01-04T07:00:00.000Z";
   expect(serialise(new DateTimeTrigger({ moment: "2027-01-04T08:00:00+01:00" }))).toMatchObject({
     kind: "tradewind.datetime",
@@ -170,12 +170,12 @@ test("triggers of time carry their moment and never have to be run", () => {
   });
 });
 
-test("every trigger can be given a queue", () => {
+test("accepts a queue for every trigger", () => {
   expect(serialise(new ProcessTrigger({ pid: 1, queue: "etl" })).queue).toBe("etl");
 });
 
 test.each<[says: RegExp, make: () => unknown]>([
-  [/FileTrigger: path is needed: a non-empty text, got undefined/, () => new FileTrigger({} as never)],
+  [/FileTrigger: path is required: a non-empty text, got undefined/, () => new FileTrigger({} as never)],
   [/FileTrigger: takes an object of options, got "\/a"/, () => new FileTrigger("/a" as never)],
   [/FileTrigger: path may have \* and \? in its last part only/, () => new FileTrigger({ path: "/a*/b" })],
   [
@@ -201,7 +201,7 @@ test.each<[says: RegExp, make: () => unknown]>([
     /SqlTrigger: parameters must be an array/,
     () => new SqlTrigger({ connection: "a", query: "b", parameters: "c" as never }),
   ],
-  [/SqlTrigger: connection is needed/, () => new SqlTrigger({ query: "b" } as never)],
+  [/SqlTrigger: connection is required/, () => new SqlTrigger({ query: "b" } as never)],
   [/DagRunTrigger: give either runId or logicalDate/, () => new DagRunTrigger({ dagId: "d" } as never)],
   [
     /DagRunTrigger: give either/,
@@ -245,13 +245,13 @@ test.each<[says: RegExp, make: () => unknown]>([
   );
 });
 
-test("a length of time must be one", () => {
+test("rejects an invalid duration", () => {
   expect(() => new TimeDeltaTrigger({ delta: "soon" as never })).toThrow(
     expect.objectContaining({ code: "TW_BAD_DURATION" }),
   );
 });
 
-test("a joint wait keeps its members, and fixes what is counted from now", () => {
+test("keeps the members of a joint wait and fixes the end of durations", () => {
   const before = Date.now();
   const call = serialise(
     all({ late: new DateTimeTrigger({ moment: "2200-01-01" }), soon: new TimeDeltaTrigger({ delta: "1h" }) }),
@@ -275,7 +275,7 @@ test("a joint wait keeps its members, and fixes what is counted from now", () =>
   expect(Date.parse(moment)).toBeLessThanOrEqual(after + 3_600_000);
 });
 
-test("a joint wait may fire at any time when one of its members may, and needs the bundle when one of them does", () => {
+test("computes wake time and bundle of a joint wait from its members", () => {
   expect(serialise(all({ a: new DateTimeTrigger({ moment: "2200-01-01" }), b: new Mine() }))).toMatchObject({
     source: "bundle",
     wake: null,
@@ -287,20 +287,20 @@ test.each<[says: RegExp, members: object]>([
   [/takes a trigger, a signal, or an object of these, got an empty object/, {}],
   [/got 1 for a/, { a: 1 }],
   [/need one queue, got default, etl/, { a: new Mine(), b: new ProcessTrigger({ pid: 1, queue: "etl" }) }],
-])("a joint wait is refused: %s", (says, members) => {
+])("rejects a joint wait: %s", (says, members) => {
   expect(() => serialise(all(members as { a: Mine }))).toThrow(
     expect.objectContaining({ code: "TW_BAD_TRIGGER", message: expect.stringMatching(says) }),
   );
 });
 
-test("a joint wait that begins without a worker cannot count from its beginning", () => {
+test("rejects a duration in a joint wait that begins without a worker", () => {
   const soon = all({ soon: new TimeDeltaTrigger({ delta: "1h" }) });
   expect(() => dag("x", (d) => void d.trigger("t", soon))).toThrow(
-    /soon: a length of time cannot be part of a joint wait/,
+    /soon: a duration cannot be part of a joint wait/,
   );
 });
 
-test("a schedule on a trigger", () => {
+test("schedules a DAG on a trigger", () => {
   const schedule = on(new RedisStreamTrigger({ connection: "bus", stream: "orders" }));
   const manifest = dag("x", { schedule }, (d) => void d.task("t", (_, ctx) => ctx.params.event?.id ?? ""))[
     PROGRAM

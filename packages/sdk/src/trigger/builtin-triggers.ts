@@ -1,13 +1,13 @@
 /**
- * The triggers that the engine itself runs: what is stored of each (its arguments, checked and with all defaults
- * filled in, so that equal waits look equal) and what it fires with. The classes of the same names write these
- * arguments; the engine reads them. Instants are ISO texts in UTC, lengths of time whole milliseconds.
+ * The stored arguments and the events of the built-in triggers. The classes of the same names write the arguments,
+ * checked and with all defaults, so that equal waits have equal arguments; the engine reads them. Instants are ISO
+ * texts in UTC, durations whole milliseconds.
  *
- * A trigger that asks the outside world again and again does so every `intervalMs`, the first time at once.
+ * A trigger that polls does so every `intervalMs`, the first time immediately.
  */
 import type { Json, TriggerCall } from "../manifest.ts";
 
-/** Every built-in kind, with its stored arguments and its event. */
+/** Every built-in kind with its stored arguments and its event. */
 export interface BuiltinTriggers {
   "tradewind.datetime": { readonly args: DateTimeArgs; readonly event: MomentEvent };
   "tradewind.timedelta": { readonly args: TimeDeltaArgs; readonly event: MomentEvent };
@@ -30,45 +30,54 @@ export interface BuiltinTriggers {
 /** The id of a built-in trigger. */
 export type BuiltinKind = keyof BuiltinTriggers;
 
-/** Timed: its call has `wake: { at: moment }` and `timed: { payload: moment }`. */
+/** Arguments of a {@link DateTimeTrigger}; its call has `wake: { at: moment }` and `timed: { payload: moment }`. */
 export interface DateTimeArgs {
   readonly moment: string;
-  /** In a joint wait: it was a length of time. Tests count it from the beginning of the wait on their own clock. */
+  /** Set in a joint wait for a duration, which tests count from the beginning of the wait on their own clock. */
   readonly deltaMs?: number;
 }
 
-/** Timed: its call has `wake: { afterMs: deltaMs }` and `timed: { payload: null }`, which stands for the moment it fires. */
+/**
+ * Arguments of a {@link TimeDeltaTrigger}; its call has `wake: { afterMs: deltaMs }` and `timed: { payload: null }`.
+ */
 export interface TimeDeltaArgs {
   readonly deltaMs: number;
 }
 
-/** The moment that was waited for. */
+/**
+ * The event of a time trigger: the moment as an ISO text.
+ * @example const moment: MomentEvent = await ctx.until("cooled", new TimeDeltaTrigger({ delta: "2h" }));
+ */
 export type MomentEvent = string;
 
-/** Fires when there is a file. The last part of the path may have `*` and `?`: then the first match in order of name. */
+/** Fires when the file exists; `*` and `?` in the last part of the path match the first file in order of name. */
 export interface FileArgs {
   readonly path: string;
   readonly intervalMs: number;
 }
 
+/**
+ * The event of a {@link FileTrigger}.
+ * @example const { path, size }: FileEvent = await ctx.until("file", new FileTrigger({ path: "/data/in/*.csv" }));
+ */
 export interface FileEvent {
-  /** The file that was found, absolute. */
+  /** The absolute path of the file. */
   readonly path: string;
   readonly size: number;
-  /** When it was last changed. */
+  /** The time of the last change. */
   readonly mtime: string;
 }
 
-/** Fires when the answer has one of the statuses and, where `json` is given, that value at that place. */
+/** Fires when the response has one of the statuses and, with `json`, that value at that path. */
 export interface HttpArgs {
-  /** Absolute, or relative to the connection's address when there is a connection. */
+  /** Absolute, or relative to the address of the connection. */
   readonly url: string;
   readonly method: string;
-  /** Names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Host, port and basic authentication; `extra.headers` of the connection are sent too. */
+  /** Host, port and basic authentication; `extra.headers` of the connection are also sent. */
   readonly connection: string | null;
-  /** null: any from 200 to 299. */
+  /** Null: any status from 200 to 299. */
   readonly status: readonly number[] | null;
   /** `path` is a list of member names and array indexes in the JSON of the body. */
   readonly json: { readonly path: readonly (string | number)[]; readonly equals: Json } | null;
@@ -76,9 +85,13 @@ export interface HttpArgs {
   readonly intervalMs: number;
 }
 
+/**
+ * The event of an {@link HttpTrigger}.
+ * @example const { status }: HttpEvent = await ctx.until("job", new HttpTrigger({ url: "https://jobs.test/7" }));
+ */
 export interface HttpEvent {
   readonly status: number;
-  /** Parsed when the answer says that it is JSON, otherwise its text; null when it is empty. */
+  /** Parsed if the response is JSON, otherwise its text; null if it is empty. */
   readonly body: Json;
 }
 
@@ -90,24 +103,35 @@ export interface SqlArgs {
   readonly intervalMs: number;
 }
 
+/**
+ * The event of an {@link SqlTrigger}.
+ * @example const { row }: SqlEvent = await ctx.until("rows", new SqlTrigger({ connection: "db", query: "SELECT 1" }));
+ */
 export interface SqlEvent {
-  /** The first row, by column; what is not JSON is shown as text. */
+  /** The first row by column; values that are not JSON are texts. */
   readonly row: Readonly<Record<string, Json>>;
 }
 
-/** The states in which a run rests or works. */
+/**
+ * The states of a run.
+ * @example const states: DagRunState[] = ["success", "failed"];
+ */
 export type DagRunState = "queued" | "running" | "success" | "failed";
 
-/** Fires when the run is in one of the states. Exactly one of `runId` and `logicalDate` is set. */
+/** Fires when the run is in one of the states; exactly one of `runId` and `logicalDate` is set. */
 export interface DagRunArgs {
   readonly dagId: string;
   readonly runId: string | null;
   readonly logicalDate: string | null;
   readonly states: readonly DagRunState[];
-  /** "fail": a run that is not there fails the wait, with `DAG_RUN_GONE`. Left out: it is waited for. */
+  /** "fail": the wait fails with `DAG_RUN_GONE` if the run does not exist; missing: the wait continues. */
   readonly missing?: "fail";
 }
 
+/**
+ * The event of a {@link DagRunTrigger}.
+ * @example const { state }: DagRunEvent = await ctx.until("run", new DagRunTrigger({ dagId: "sales", runId: "r1" }));
+ */
 export interface DagRunEvent {
   readonly dagId: string;
   readonly runId: string;
@@ -115,24 +139,31 @@ export interface DagRunEvent {
   readonly state: DagRunState;
 }
 
-/** The states in which a task of another DAG can be waited for. */
+/**
+ * The states of a task of another DAG that can be waited for.
+ * @example const states: ExternalTaskState[] = ["success", "skipped"];
+ */
 export type ExternalTaskState = "success" | "failed" | "skipped" | "upstream_failed" | "removed";
 
 /**
- * Fires when the task is in one of `states`; fails with `EXTERNAL_TASK_FAILED` when it is in one of `failedStates`.
- * Exactly one of `runId` and `logicalDate` is set. A run or task that does not exist yet is waited for.
+ * Fires when the task is in one of `states`, fails with `EXTERNAL_TASK_FAILED` in one of `failedStates`, and waits for
+ * a run or task that does not exist; exactly one of `runId` and `logicalDate` is set.
  */
 export interface ExternalTaskArgs {
   readonly dagId: string;
   readonly taskId: string;
   readonly runId: string | null;
   readonly logicalDate: string | null;
-  /** null: the task as a whole; all its instances when it is mapped (a single failed one fails the trigger). */
+  /** Null: the whole task; for a mapped task all instances (a single failed one fails the trigger). */
   readonly mapIndex: number | null;
   readonly states: readonly ExternalTaskState[];
   readonly failedStates: readonly ExternalTaskState[];
 }
 
+/**
+ * The event of an {@link ExternalTaskTrigger}.
+ * @example const isDone = (event: ExternalTaskEvent) => event.state === "success";
+ */
 export interface ExternalTaskEvent {
   readonly dagId: string;
   readonly runId: string;
@@ -140,16 +171,20 @@ export interface ExternalTaskEvent {
   readonly state: ExternalTaskState;
 }
 
-/** Fires when the object exists; with `wildcard`, `*` and `?` in the key are patterns and the first match in order counts. */
+/** Fires when the object exists; with `wildcard`, `*` and `?` in the key match the first object in order of key. */
 export interface S3KeyArgs {
   readonly bucket: string;
   readonly key: string;
   readonly wildcard: boolean;
-  /** null: what the environment of the triggerer says. */
+  /** Null: the credentials in the environment of the triggerer. */
   readonly connection: string | null;
   readonly intervalMs: number;
 }
 
+/**
+ * The event of an {@link S3KeyTrigger}.
+ * @example const { size }: S3KeyEvent = await ctx.until("file", new S3KeyTrigger({ bucket: "in", key: "sales.csv" }));
+ */
 export interface S3KeyEvent {
   readonly bucket: string;
   readonly key: string;
@@ -157,7 +192,7 @@ export interface S3KeyEvent {
   readonly lastModified: string;
 }
 
-/** Fires when at least `minCount` objects have keys that begin with the prefix. */
+/** Fires when at least `minCount` objects have keys with the prefix. */
 export interface S3PrefixArgs {
   readonly bucket: string;
   readonly prefix: string;
@@ -166,40 +201,52 @@ export interface S3PrefixArgs {
   readonly intervalMs: number;
 }
 
+/**
+ * The event of an {@link S3PrefixTrigger}.
+ * @example const { keys }: S3PrefixEvent = await ctx.until("files", new S3PrefixTrigger({ bucket: "in", prefix: "sales/" }));
+ */
 export interface S3PrefixEvent {
   readonly bucket: string;
   readonly prefix: string;
-  /** The keys in order, the first 1000. */
+  /** The first 1000 keys in order. */
   readonly keys: readonly string[];
 }
 
-/** Fires when there is no such process on the triggerer's machine. */
+/** Fires when the process does not exist on the triggerer's machine. */
 export interface ProcessArgs {
   readonly pid: number;
-  /** A process of that id that began at another moment (to the second) is another process: the one waited for is gone. */
+  /** The start of the process, to the second: a process of the same id with another start is another process. */
   readonly startedAt: string | null;
 }
 
+/**
+ * The event of a {@link ProcessTrigger}.
+ * @example const { endedAt }: ProcessEvent = await ctx.until("exported", new ProcessTrigger({ pid: 4711 }));
+ */
 export interface ProcessEvent {
   readonly pid: number;
-  /** When its end was noticed. */
+  /** When the end of the process was noticed. */
   readonly endedAt: string;
 }
 
-/** Fires with the first call of the webhook that was received after `after`; null: after the run of the task began. */
+/** Fires with the first call of the webhook after `after`; null: after the run of the task began. */
 export interface WebhookArgs {
   readonly name: string;
   readonly after: string | null;
 }
 
+/**
+ * The event of a {@link WebhookTrigger}.
+ * @example const { body }: WebhookEvent = await ctx.until("approved", new WebhookTrigger({ name: "approvals" }));
+ */
 export interface WebhookEvent {
-  /** Parsed when the request says that it is JSON, otherwise its text; null when it is empty. */
+  /** Parsed if the request is JSON, otherwise its text; null if it is empty. */
   readonly body: Json;
-  /** Names in lower case, without those that carry credentials. */
+  /** Names in lower case, without headers that carry credentials. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** Fires when the key exists and, where `equals` is given, holds that text. */
+/** Fires when the key exists and, with `equals`, holds that text. */
 export interface RedisKeyArgs {
   readonly connection: string;
   readonly key: string;
@@ -207,9 +254,13 @@ export interface RedisKeyArgs {
   readonly intervalMs: number;
 }
 
+/**
+ * The event of a {@link RedisKeyTrigger}.
+ * @example const { value }: RedisKeyEvent = await ctx.until("key", new RedisKeyTrigger({ connection: "cache", key: "go" }));
+ */
 export interface RedisKeyEvent {
   readonly key: string;
-  /** null when it holds something else than a text. */
+  /** Null if the value is not a text. */
   readonly value: string | null;
 }
 
@@ -218,25 +269,31 @@ export interface RedisStreamArgs {
   readonly connection: string;
   readonly stream: string;
   readonly group: string | null;
-  /** Entries after this id; "0": from the first, "$": only new ones. With a group: where the group begins when it is created. */
+  /**
+   * Entries after this id; "0": from the first, "$": only new ones; with a group, the position at which the group is
+   * created.
+   */
   readonly from: string;
 }
 
+/**
+ * The event of a {@link RedisStreamTrigger}.
+ * @example const order = (entry: RedisStreamEvent) => entry.fields["order"];
+ */
 export interface RedisStreamEvent {
   readonly id: string;
   readonly fields: Readonly<Record<string, string>>;
 }
 
 /**
- * Fires with the first signal of that key that matches `where`, has the value `equals` and comes from a task of `inRun`,
- * as far as these are given (see `SignalCondition`). It counts when it was sent at `since` or later (null: after the
- * wait began) and, in the order of the log, after the one of version `after`.
+ * Fires with the first signal of the key that matches `where`, `equals` and `inRun`, was sent at `since` or later
+ * (null: after the wait began), and follows the version `after` in the log.
  */
 export interface SignalArgs {
-  /** In both, "*" stands for any text, also none. */
+  /** In both, "*" matches any text, including an empty one. */
   readonly namespace: string;
   readonly key: string;
-  /** Without references into a conf: they are resolved. null: any value. */
+  /** Without references to a conf, which are resolved; null: any value. */
   readonly where: Json | null;
   readonly equals: { readonly value: Json } | null;
   readonly inRun: { readonly dagId: string; readonly runId: string } | null;
@@ -244,30 +301,32 @@ export interface SignalArgs {
   readonly after: number | null;
 }
 
-/** A signal, as it was heard. */
+/**
+ * A received signal.
+ * @example const paid: SignalEvent = await ctx.until("paid", signal("order.paid"));
+ */
 export interface SignalEvent<Value = Json> {
   readonly key: string;
   readonly value: Value;
-  /** Of later signals of the same key it is higher. */
+  /** Grows with each signal of the same key. */
   readonly version: number;
 }
 
-/**
- * Fires when all members have fired, with their first events by name; fails when one fails. No member has
- * `wake.afterMs`: such a one is stored with the moment at which it is over (`tradewind.datetime`).
- */
+/** Fires with the events of all members by name, or fails with the first failure; a duration is stored as a moment. */
 export interface AllArgs {
   readonly members: Readonly<Record<string, TriggerCall>>;
 }
 
+/** The events of a joint wait for all members, by name. */
 export type AllEvent = Readonly<Record<string, Json>>;
 
-/** Fires when the first member does, with its event; ends or fails with the first that ends or fails. Otherwise as {@link AllArgs}. */
+/** Fires, ends or fails with the first member that does; otherwise like {@link AllArgs}. */
 export interface AnyArgs extends AllArgs {
   /** The members are a list: their names are "0", "1" …, and the event has an `index`. */
   readonly list: boolean;
 }
 
+/** The event of the first member, with its name or its index. */
 export type AnyEvent =
   | { readonly name: string; readonly event: Json }
   | { readonly index: number; readonly event: Json };
@@ -275,12 +334,12 @@ export type AnyEvent =
 type Named = { readonly [K in BuiltinKind]: (args: BuiltinTriggers[K]["args"]) => string };
 
 /**
- * What a wait is for, in a few words. Arguments may hold what is not for every reader (headers, queries, parameters): only
- * what names the thing is shown.
+ * Describes a wait in a few words. Arguments may contain secrets (headers, queries, parameters): only the name of the
+ * resource is shown.
  */
 const WAITED_FOR: Named = {
   "tradewind.datetime": ({ moment }) => moment,
-  "tradewind.timedelta": () => "the end of a length of time",
+  "tradewind.timedelta": () => "the end of a duration",
   "tradewind.file": ({ path }) => `the file ${path}`,
   "tradewind.http": ({ method, url }) => `${method} ${url.split(/[?#]/, 1)[0] ?? ""}`,
   "tradewind.sql": ({ connection }) => `a query on connection "${connection}"`,
@@ -298,13 +357,20 @@ const WAITED_FOR: Named = {
   "tradewind.any": () => "the first of several triggers",
 };
 
+/**
+ * The ids of all built-in triggers, sorted.
+ * @example BUILTIN_KINDS.includes("tradewind.file");
+ */
 export const BUILTIN_KINDS = Object.keys(WAITED_FOR).sort() as readonly BuiltinKind[];
 
 const LONGEST_NAME = 200;
-/** By call: a call in a manifest is shared by all instances of its task. */
+/** Cached by call: a call in a manifest is shared by all instances of its task. */
 const names = new WeakMap<object, string>();
 
-/** What a wait is for, as messages about it say: "waited for the file /in/a.csv". */
+/**
+ * Describes a wait for messages: "waited for the file /in/a.csv".
+ * @example waitedFor({ kind: "tradewind.process", args: { pid: 4711, startedAt: null } }); // "the end of process 4711"
+ */
 export function waitedFor(call: Pick<TriggerCall, "args" | "kind">): string {
   const name = names.get(call) ?? nameOf(call);
   names.set(call, name);

@@ -37,7 +37,7 @@ function resumePoint(method: string, event: object = { path: "/a", size: 1, mtim
   return { method, event: event as never, kwargs: { try: 1 } };
 }
 
-test("an operator defers, conditionally", async () => {
+test("lets an operator defer conditionally", async () => {
   expect(await attempt(defined, "export", { inputs: { rows: success(0) } })).toMatchObject({
     output: "nothing",
   });
@@ -61,7 +61,7 @@ test("an operator defers, conditionally", async () => {
   });
 });
 
-test("it goes on with the method that was named, and may defer again", async () => {
+test("resumes with the named method, which may defer again", async () => {
   expect(await attempt(defined, "export", { inputs, resumePoint: resumePoint("written") })).toEqual({
     kind: "success",
     output: "/a 1 1 3",
@@ -88,7 +88,7 @@ test.each([
   ["export", "defer", /has no method "defer"/],
   ["export", "args", /has no method "args"/],
   ["function", "written", /task "function" is a function: it has no method "written"/],
-])("task %s cannot go on with %s, and no retry can help", async (taskId, method, says) => {
+])("fails task %s without a retry if it cannot resume with %s", async (taskId, method, says) => {
   expect(await attempt(defined, taskId, { inputs, resumePoint: resumePoint(method) })).toMatchObject({
     kind: "failed",
     retry: false,
@@ -96,7 +96,7 @@ test.each([
   });
 });
 
-test("a deferral to a method that is not there is refused, as is one from a function", async () => {
+test("rejects a deferral to a missing method, and a deferral from a function", async () => {
   class Lost extends Operator<void, number> {
     override execute() {
       return this.defer({ trigger: new FileTrigger({ path: "/a" }), method: "nowhere" as "execute" });
@@ -115,7 +115,7 @@ test("a deferral to a method that is not there is refused, as is one from a func
   }
 });
 
-test("kwargs that are not JSON are refused where they are given, without a retry", async () => {
+test("rejects kwargs that are not JSON, without a retry", async () => {
   class Dated extends Operator<void, number> {
     override execute() {
       return this.defer({
@@ -140,7 +140,7 @@ test("kwargs that are not JSON are refused where they are given, without a retry
   });
 });
 
-test("ctx.until has no place in a method where a deferral goes on; ctx.once has", async () => {
+test("rejects ctx.until in a method after a deferral, and accepts ctx.once", async () => {
   class Mixed extends Operator<void, number> {
     override execute() {
       return this.defer({ trigger: new FileTrigger({ path: "/a" }), method: "next" });
@@ -160,12 +160,12 @@ test("ctx.until has no place in a method where a deferral goes on; ctx.once has"
     retry: false,
     error: {
       code: "TW_STEP_NESTED",
-      message: expect.stringContaining("in next(), where a deferral goes on"),
+      message: expect.stringContaining("in next(), which runs after a deferral"),
     },
   });
 });
 
-test("startFrom is in the manifest: with a method, without one, or not at all", () => {
+test("writes startFrom to the manifest: with a method, without a method, or not at all", () => {
   class Begins extends Operator<{ how: "defer" | "event" | "object" | "never" }, number> {
     override startFrom() {
       const trigger = new FileTrigger({ path: "/a" });
@@ -220,7 +220,7 @@ test("startFrom is in the manifest: with a method, without one, or not at all", 
   );
 });
 
-test("a node that is a trigger has no code to run", async () => {
+test("fails to run a task that is a trigger, which has no code", async () => {
   const node = dag("x", (d) => void d.trigger("t", new FileTrigger({ path: "/a" })));
   expect(await attempt(node, "t")).toMatchObject({
     kind: "failed",

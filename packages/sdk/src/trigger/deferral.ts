@@ -1,7 +1,7 @@
 /**
- * Deferral of an operator: the value that `this.defer` makes, and what the compiler checks of it. A class cannot be
- * checked against itself while its body is being read (`this` may yet be a subclass), so the types travel in the value
- * and are compared where the operator is put into a DAG.
+ * Deferral of an operator: the value of `this.defer`, and its compile-time checks. A class cannot be checked against
+ * itself while its body is being compiled (`this` may be a subclass), so the value carries the types, and `d.add`
+ * compares them.
  */
 
 import { TaskError } from "../check/errors.ts";
@@ -17,27 +17,58 @@ import { callAtDefinition, type EventOf, serialise, type Waitable } from "./wait
 declare const TYPES: unique symbol;
 declare const WHY: unique symbol;
 
-/** What {@link Operator.defer} makes: to be returned from `execute` or from a method that a deferral named. */
+/**
+ * The type of {@link Operator.defer}, which `execute` or a resumed method returns.
+ *
+ * @example
+ * ```ts
+ * class Import extends Operator<void, string> {
+ *   execute(): Deferred<"done", FileEvent> {
+ *     return this.defer({ trigger: new FileTrigger({ path: "/data/in.csv" }), method: "done" }) as Deferred<"done", FileEvent>;
+ *   }
+ *   done(_ctx: TaskContext, file: FileEvent) {
+ *     return file.path;
+ *   }
+ * }
+ * ```
+ */
 export interface Deferred<Method extends string = string, Event = unknown, Kwargs = unknown> {
   readonly [CONTROL]: "defer";
   readonly [TYPES]?: { readonly method: Method; readonly event: Event; readonly kwargs: Kwargs };
 }
 
-/** What a deferral is made of. */
+/**
+ * Options of {@link Operator.defer}.
+ *
+ * @example
+ * ```ts
+ * const options: DeferOptions<{ rows: number }, "collect", { job: string }> = {
+ *   trigger: new JobDone({ job: "j1" }),
+ *   method: "collect",
+ *   kwargs: { job: "j1" },
+ *   timeout: "6h",
+ * };
+ * ```
+ */
 export interface DeferOptions<Event, Method, Kwargs> {
-  /** What is waited for. */
+  /** The trigger to wait for. */
   readonly trigger: Waitable<Event>;
-  /** The method to go on with: `method(ctx, event, kwargs, inputs)`. Maybe in another process, on another machine. */
+  /**
+   * The method to resume with, `method(ctx, event, kwargs, inputs)`, possibly in another process on another machine.
+   */
   readonly method: Method;
-  /** JSON for that method: all it will know of what was done so far. */
+  /** JSON arguments of that method, which has no other state of the attempt. */
   readonly kwargs?: Kwargs;
-  /** The longest wait. */
+  /** The maximum duration of the wait. */
   readonly timeout?: Duration;
-  /** What a wait that took too long means: "fail": a retry if there is one left, "fatal": none, "skip" ("fail"). */
+  /** The effect of a timeout: "fail" allows a retry, "fatal" does not, "skip" skips the task (default "fail"). */
   readonly onTimeout?: StartTrigger["onTimeout"];
 }
 
-/** A task that begins by waiting, without a worker; without a method its event is the output. */
+/**
+ * The wait that a task starts with before it needs a worker; without a method, its event is the output.
+ * @example const start: StartFrom<FileEvent> = { trigger: new FileTrigger({ path: "/data/in.csv" }), timeout: "6h" };
+ */
 export interface StartFrom<Event = unknown> {
   readonly trigger: Waitable<Event>;
   readonly method?: string;
@@ -46,7 +77,7 @@ export interface StartFrom<Event = unknown> {
   readonly onTimeout?: StartTrigger["onTimeout"];
 }
 
-/** What a {@link Deferred} holds, besides its types. By a registered symbol: see control.ts. */
+/** The key of a {@link Deferred}'s content; a registered symbol, see control.ts. */
 const HELD: unique symbol = Symbol.for("tradewind.deferral") as never;
 
 interface Held {
@@ -54,7 +85,7 @@ interface Held {
   readonly deferral: Deferral;
 }
 
-/** Checked at once: a mistake is reported where it was made. */
+/** Checked at once, so that an error is reported where it was made. */
 export function deferred(options: DeferOptions<unknown, string, unknown>): Deferred {
   const deferral: Deferral = {
     trigger: serialise(options.trigger),
@@ -68,12 +99,12 @@ export function deferred(options: DeferOptions<unknown, string, unknown>): Defer
   return Object.freeze({ [CONTROL]: "defer" as const, [HELD]: { options, deferral } });
 }
 
-/** The deferral in a value that {@link deferred} made, in whatever copy of the SDK. */
+/** The deferral in a value of {@link deferred}, from any copy of the SDK. */
 export function deferralOf(value: unknown): Deferral {
   return (value as { [HELD]: Held })[HELD].deferral;
 }
 
-/** The manifest's form of what `startFrom` returned. */
+/** The manifest form of the result of `startFrom`. */
 export function startTrigger(given: StartFrom | Deferred): StartTrigger {
   const { trigger, method, kwargs, timeout, onTimeout }: StartFrom | Held["options"] =
     HELD in given ? (given as unknown as { [HELD]: Held })[HELD].options : (given as StartFrom);
@@ -86,7 +117,7 @@ export function startTrigger(given: StartFrom | Deferred): StartTrigger {
   };
 }
 
-/** The method of an operator that a deferral may go on with; null when there is none of that name. */
+/** The method of an operator that a deferral can resume with; null if there is none of that name. */
 export function methodOf(operator: object, name: string): UserMethod | null {
   const method = (operator as Record<string, unknown>)[name];
   return typeof method === "function" && !OURS.has(name) ? (method.bind(operator) as UserMethod) : null;
@@ -111,17 +142,23 @@ function kwargsJson(kwargs: unknown): Json {
   });
 }
 
-/** The milliseconds of a time limit; null when there is none. */
+/** The milliseconds of a timeout; null without one. */
 export function limitMs(timeout: Duration | undefined, where: string): number | null {
   return timeout === undefined ? null : Math.max(1, durationMs(timeout, where));
 }
 
-/** Not a real type: the compiler's way to tell the author what is wrong with a deferral. */
+/**
+ * A compiler message about an invalid deferral; no value has this type.
+ * @example const problem = null as unknown as WrongDeferral<"the operator has no such method", "dnoe">;
+ */
 export interface WrongDeferral<Message extends string, Types = unknown> {
   readonly [WHY]: [Message, Types];
 }
 
-/** `unknown` when every deferral of an operator fits the method it names, otherwise a {@link WrongDeferral}. */
+/**
+ * `unknown` if every deferral of an operator matches the method it names, otherwise a {@link WrongDeferral}.
+ * @example const add = <O extends Operator<void, number>>(operator: O & DefersWell<O, number, AnyInputs>) => operator;
+ */
 export type DefersWell<O, Result, Inputs> = [Mistakes<O, Result, Inputs>] extends [never]
   ? unknown
   : Mistakes<O, Result, Inputs>;
@@ -129,7 +166,7 @@ export type DefersWell<O, Result, Inputs> = [Mistakes<O, Result, Inputs>] extend
 type Method = (...args: never[]) => unknown;
 type IsAny<T> = 0 extends 1 & T ? true : false;
 
-/** The mistakes of all deferrals that some method of the operator returns. */
+/** The errors of all deferrals that the methods of the operator return. */
 type Mistakes<O, Result, Inputs> = {
   [K in Exclude<keyof O, "defer">]: O[K] extends Method | undefined
     ? K extends "startFrom"
@@ -143,7 +180,7 @@ type ReturnOf<F> =
 
 type DeferredIn<R> = R extends { readonly [CONTROL]: "defer" } ? R : never;
 
-/** Of a task that starts from a trigger without a method: its event is its result. */
+/** For a task that starts from a trigger without a method: the event is the output. */
 type StartMistake<S, Result> = S extends { readonly trigger: infer W; readonly method?: undefined }
   ? [EventOf<W>] extends [Result]
     ? never

@@ -54,7 +54,7 @@ describe("any() of triggers", () => {
     });
   });
 
-  test("cannot fire before the first of its moments, and a length of time is fixed when the wait begins", () => {
+  test("cannot fire before its first moment, and fixes the end of durations when the wait begins", () => {
     const [early, late] = ["2027-01-01", "2027-02-01"].map((moment) => new DateTimeTrigger({ moment }));
     expect(serialise(any(late!, early!)).wake).toEqual({ at: "2027-01-01T00:00:00.000Z" });
     expect(serialise(any(late!, file)).wake).toBeNull();
@@ -86,7 +86,7 @@ describe("any() of triggers", () => {
     expect(await attempt(defined, "operator", { resumePoint })).toMatchObject({ output: "run" });
   });
 
-  test("gives ctx.until the member that fired, with the checked value of a signal", async () => {
+  test("returns the member that fired, with the validated value of a signal", async () => {
     const host = new RecordingHost();
     const days: (Date | string)[] = [];
     const defined = dag("x", (d) => {
@@ -107,7 +107,7 @@ describe("any() of triggers", () => {
     expect(days).toEqual([new Date("2027-01-04"), new Date("2027-01-05")]);
   });
 
-  test("passes over a signal with an invalid value, and goes on waiting", async () => {
+  test("skips a signal with an invalid value and continues to wait", async () => {
     const host = new RecordingHost();
     host.journal["x"] = {
       kind: "event",
@@ -123,7 +123,7 @@ describe("any() of triggers", () => {
     });
   });
 
-  test("of signals alone is a condition, too", () => {
+  test("is also a condition if all members are signals", () => {
     const either = any(sold, signal("tick"));
     expect(on(either)).toMatchObject({ kind: "signal", when: { kind: "any" } });
     expect(serialise(either)).toMatchObject({ kind: "tradewind.any", args: { list: true } });
@@ -132,7 +132,7 @@ describe("any() of triggers", () => {
   });
 });
 
-describe("a joint wait inside another one", () => {
+describe("a nested joint wait", () => {
   test.each([
     [
       "any in all, of triggers that are run",
@@ -157,9 +157,12 @@ describe("a joint wait inside another one", () => {
       () => all({ file, first: any({ hook, job: new Job({ id: "1" }) }) }),
       /^first: .*one ctx.until after/,
     ],
-  ])("is refused when it mixes what the engine observes with what is run: %s", (_, make, says) => {
-    expect(() => serialise(make())).toThrowError(refusal(says));
-  });
+  ])(
+    "is rejected if it mixes triggers that the engine observes with triggers that are run: %s",
+    (_, make, says) => {
+      expect(() => serialise(make())).toThrowError(refusal(says));
+    },
+  );
 });
 
 test.each([
@@ -167,11 +170,11 @@ test.each([
   ["something else", () => any({ file, x: 5 as never }), /got 5 for x/],
   ["a condition of a list", () => any(file, all(sold, sold) as never), /for 1; a condition is for rules/],
   ["a webhook in a schedule", () => on(any(file, hook)), /"tradewind.webhook" cannot be one of several/],
-])("any() refuses %s", (_, make, says) => {
+])("rejects any() of %s", (_, make, says) => {
   expect(make).toThrowError(refusal(says));
 });
 
-test("ctx.until names the remedy for a condition of signals", async () => {
+test("names the remedy for a condition of signals in ctx.until", async () => {
   const defined = dag("x", (d) => {
     d.task("t", (_, ctx) => ctx.until("x", all(sold, signal("tick")) as never).then(() => 1));
   });

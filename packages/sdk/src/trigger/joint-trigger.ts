@@ -1,4 +1,4 @@
-/** Several triggers waited for together: all of them, or the first. */
+/** Waits for several triggers: for all of them, or for the first. */
 
 import { show, TriggerError } from "../check/errors.ts";
 import type { EventIsJson } from "../check/json.ts";
@@ -15,13 +15,19 @@ import {
   type Waitable,
 } from "./waitable.ts";
 
-/** The triggers of a joint wait, by name. */
+/**
+ * The triggers of a joint wait, by name.
+ * @example const members: Members = { file: new FileTrigger({ path: "/data/a.csv" }), paid: signal("order.paid") };
+ */
 export type Members = Readonly<Record<string, Waitable<unknown>>>;
 
-/** The events of a joint wait, by the names of its triggers. */
+/**
+ * The events of a joint wait, by the names of its triggers.
+ * @example const size = (events: EventsOf<{ csv: FileTrigger }>) => events.csv.size;
+ */
 export type EventsOf<M> = { readonly [K in keyof M]: EventOf<M[K]> };
 
-/** What a task receives of one: the values of signals are what their schemas make of them. */
+/** The value of one trigger as a task receives it: a signal value is parsed by its schema. */
 type Received<W> =
   W extends AnyTrigger<unknown, infer First>
     ? First
@@ -29,18 +35,30 @@ type Received<W> =
       ? SignalEvent<Value>
       : EventOf<W>;
 
-/** As {@link EventsOf}, where a task receives them. */
+/**
+ * Like {@link EventsOf}, with parsed signal values.
+ * @example const order = (events: ReceivedOf<{ paid: Signal<{ order: string }> }>) => events.paid.value.order;
+ */
 export type ReceivedOf<M> = { readonly [K in keyof M]: Received<M[K]> };
 
-/** Refused by the compiler when what one of them fires with is not JSON. */
+/**
+ * `unknown` per trigger whose event is JSON, otherwise a {@link NotJson}.
+ * @example const wait = <const M extends Members>(members: M & EventsAreJson<M>) => all(members);
+ */
 export type EventsAreJson<M> = { readonly [K in keyof M]: EventIsJson<EventOf<M[K]>> };
 
-/** What {@link any} of an object fires with, given the events by name: which one fired, and its event. */
+/**
+ * The event of {@link any} for an object of triggers: the name and the event of the one that fired.
+ * @example const text = (first: FirstByName<{ csv: FileEvent; moment: string }>) => `${first.name} fired`;
+ */
 export type FirstByName<Events> = {
   readonly [K in keyof Events & string]: { readonly name: K; readonly event: Events[K] };
 }[keyof Events & string];
 
-/** What {@link any} of a list fires with, given the events in order: the position of the one that fired, and its event. */
+/**
+ * The event of {@link any} for a list of triggers: the index and the event of the one that fired.
+ * @example const isFile = (first: FirstByIndex<[FileEvent, string]>) => first.index === 0;
+ */
 export type FirstByIndex<Events extends readonly unknown[]> = {
   [K in keyof Events & `${number}`]: {
     readonly index: K extends `${infer Index extends number}` ? Index : never;
@@ -61,7 +79,7 @@ abstract class JointTrigger {
     this.members = { ...members };
   }
 
-  /** What both kinds of joint wait have in common. */
+  /** The common part of both kinds of joint waits. */
   protected call(now: Date | null, listener: Listener | null) {
     const members = Object.fromEntries(
       Object.entries(this.members).map(([name, trigger]) => [name, memberCall(name, trigger, now, listener)]),
@@ -71,12 +89,12 @@ abstract class JointTrigger {
     if (queues.size > 1) {
       throw new TriggerError(
         "TW_BAD_TRIGGER",
-        `triggers that are waited for together need one queue, got ${[...queues].join(", ")}`,
+        `the triggers of a joint wait need one queue, got ${[...queues].join(", ")}`,
       );
     }
     checkNesting(members);
     const shared = {
-      // A member of the author's own needs the bundle, though the joint wait itself does not.
+      // A custom member needs the bundle, although the joint wait itself does not.
       source: calls.some((call) => call.source === "bundle") ? ("bundle" as const) : ("builtin" as const),
       queue: calls[0]!.queue,
       replicas: 1 as const,
@@ -87,7 +105,10 @@ abstract class JointTrigger {
   }
 }
 
-/** What {@link all} makes of a record of triggers. */
+/**
+ * The type of {@link all} for an object of triggers.
+ * @example const both: AllTrigger<unknown> = all({ csv: new FileTrigger({ path: "/data/a.csv" }) });
+ */
 export class AllTrigger<Events> extends JointTrigger implements Waitable<Events> {
   declare readonly [EVENT]?: Events;
 
@@ -98,7 +119,7 @@ export class AllTrigger<Events> extends JointTrigger implements Waitable<Events>
   [CALL](now: Date | null, listener: Listener | null = null): TriggerCall {
     const { members, shared, moments } = this.call(now, listener);
     const args: AllArgs = { members };
-    // Nothing can fire before the last of its members; null when one of them may at any time.
+    // Cannot fire before the last of its members; null if one of them may fire at any time.
     const wake = moments === null ? null : { at: moments.at(-1)! };
     return { kind: "tradewind.all", args: args as unknown as Json, wake, ...shared };
   }
@@ -113,7 +134,10 @@ export class AllTrigger<Events> extends JointTrigger implements Waitable<Events>
   }
 }
 
-/** What {@link any} makes of triggers. `First` is what `ctx.until` answers. */
+/**
+ * The type of {@link any} for triggers; `First` is the result of `ctx.until`.
+ * @example const first: AnyTrigger<unknown> = any({ csv: new FileTrigger({ path: "/data/a.csv" }) });
+ */
 export class AnyTrigger<Event, First = Event> extends JointTrigger implements Waitable<Event> {
   declare readonly [EVENT]?: Event;
   declare protected readonly first?: First;
@@ -140,8 +164,8 @@ export class AnyTrigger<Event, First = Event> extends JointTrigger implements Wa
 }
 
 /**
- * A length of time counts from the beginning of the wait. Only the joint wait knows when that was, and it may be
- * started again elsewhere: so the moment is fixed here.
+ * A duration counts from the beginning of the wait. Only the joint wait has that time, and it may be restarted
+ * elsewhere, so the end is fixed here.
  */
 function memberCall(
   name: string,
@@ -154,7 +178,7 @@ function memberCall(
   if (now === null) {
     throw new TriggerError(
       "TW_BAD_TRIGGER",
-      `${name}: a length of time cannot be part of a joint wait that begins without a worker; use a moment, or ctx.until`,
+      `${name}: a duration cannot be part of a joint wait that begins without a worker; use a moment, or ctx.until`,
     );
   }
   const moment = new Date(now.getTime() + call.wake.afterMs).toISOString();
@@ -167,13 +191,13 @@ function memberCall(
   };
 }
 
-/** The moments before which the members cannot fire, in order; null when one of them may at any time. */
+/** The moments before which the members cannot fire, in order; null if one of them may fire at any time. */
 function momentsOf(calls: readonly TriggerCall[]): string[] | null {
   const moments = calls.flatMap(({ wake }) => (wake !== null && "at" in wake ? [wake.at] : []));
   return moments.length < calls.length ? null : moments.sort();
 }
 
-/** Kinds that the engine answers from its own database. */
+/** Kinds whose state is in the engine's database. */
 const ENGINE_KINDS: ReadonlySet<string> = new Set([
   "tradewind.dagrun",
   "tradewind.externaltask",
@@ -182,8 +206,8 @@ const ENGINE_KINDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * The engine itself observes some kinds, and a process of triggers runs the others. Only the outermost joint wait puts
- * events of both together.
+ * The engine observes some kinds, and a trigger runner runs the others. Only the outermost joint wait combines events
+ * of both.
  */
 function checkNesting(members: Readonly<Record<string, TriggerCall>>): void {
   for (const [name, call] of Object.entries(members)) {
@@ -198,7 +222,7 @@ function checkNesting(members: Readonly<Record<string, TriggerCall>>): void {
   }
 }
 
-/** The kinds among its members, at any depth, that the engine answers from its own database. */
+/** The kinds among its members, at any depth, whose state is in the engine's database. */
 export function observedKinds(call: TriggerCall): string[] {
   return leafKinds(call).filter((kind) => ENGINE_KINDS.has(kind));
 }
@@ -212,7 +236,7 @@ function leafKinds(call: TriggerCall): string[] {
   return Object.values((call.args as unknown as AllArgs).members).flatMap(leafKinds);
 }
 
-/** For conditions of signals, which look like joint waits and are none: `all(a, b)` of a list, or with tasks. */
+/** The remedy for conditions of signals, which look like joint waits: `all(a, b)` of a list, or with tasks. */
 function conditionRemedy(members: Members, wrong: string | undefined): string {
   const value: unknown = wrong === undefined ? members : members[wrong];
   const isCondition = typeof value === "object" && value !== null && CONDITION in value;

@@ -8,14 +8,15 @@ import { type DeferOptions, type Deferred, deferred, type StartFrom } from "./de
 declare const RESULT: unique symbol;
 declare const INPUTS: unique symbol;
 
-/** The inputs of an operator that does not say which it takes. */
+/**
+ * The inputs of an operator that does not declare them.
+ * @example const names = (inputs: AnyInputs) => Object.keys(inputs);
+ */
 export type AnyInputs = Readonly<Record<string, unknown>>;
 
 /**
- * A reusable task: a class with arguments and an `execute` method, put into a DAG with `d.add`.
- *
- * `Args` are given to the constructor, `Result` is the output, `Inputs` (optional) are the outputs of other tasks
- * that it needs, given through the options of `d.add`.
+ * A reusable task: a class with arguments, a result and optional inputs, added to a DAG with `d.add`.
+ * @see docs/guides/waiting.md#in-an-operator
  *
  * @example
  * ```ts
@@ -39,24 +40,24 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
     this.args = args;
   }
 
-  /** The signals that `onSignal` is asked about. */
+  /** The signals that `onSignal` receives. */
   get signals(): ReadonlySet<AnySignal> {
     return this.#signals;
   }
 
-  /** Adds a signal to those that `onSignal` is asked about; to be called while the DAG is defined. */
+  /** Subscribes `onSignal` to a signal; call it while the DAG is defined. */
   setSignal(signal: AnySignal): void {
     if (isSignal(signal)) this.#signals.add(signal);
     else
       throw new DagDefinitionError(
         "TW_BAD_SIGNAL",
-        `${this.constructor.name}.setSignal takes what signal() returned, got ${show(signal)}`,
+        `${this.constructor.name}.setSignal takes the result of signal(), got ${show(signal)}`,
       );
   }
 
   /**
-   * Says what a signal means to the task, for what no rule in `on` can say. Runs in a process of its own, with what the
-   * constructor was given: an attempt that is under way knows nothing of it.
+   * Returns the action of the task on a signal, for decisions that no rule in `on` can express. Runs in a process of
+   * its own with the arguments of the constructor: a running attempt does not share its state.
    *
    * @example
    * ```ts
@@ -77,9 +78,8 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
   onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
 
   /**
-   * Runs, on a worker, when a wait of the operator ends without its event: the task was cancelled, cleared, marked or
-   * restarted, its run ended, or it was out of time. Knows the arguments of the operator, and `kwargs` and trigger of the
-   * deferral. An attempt that runs is told by `ctx.abort` instead.
+   * Runs on a worker if a wait of the operator ends without its event: the task was cancelled, cleared, marked,
+   * restarted or timed out, or its run ended. A running attempt receives `ctx.abort` instead.
    *
    * @example
    * ```ts
@@ -99,15 +99,15 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
    */
   onCancel?(ctx: CancelContext): unknown;
 
-  /** Does the work of one attempt and returns the output, {@link skip}, {@link fail}, or a deferral. */
+  /** Runs one attempt and returns the output, {@link skip}, {@link fail}, or a deferral. */
   abstract execute(
     ctx: TaskContext,
     inputs: Inputs,
   ): Result | Control | Deferred | Promise<Result | Control | Deferred>;
 
   /**
-   * Begins by waiting, before any worker is needed: called when the DAG is described. Without a method, the event is
-   * the output and no worker is needed at all.
+   * The wait that the task starts with, before it needs a worker; called when the DAG is described. Without a method,
+   * the event is the output and no worker is needed at all.
    *
    * @example
    * ```ts
@@ -127,8 +127,8 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
   startFrom?(): StartFrom | Deferred | null;
 
   /**
-   * Lets go of the worker until a trigger fires; then `method(ctx, event, kwargs, inputs)` goes on, in a new process.
-   * To be returned. The compiler compares method, event and kwargs where the operator is put into a DAG.
+   * Releases the worker until a trigger fires; then `method(ctx, event, kwargs, inputs)` runs in a new process. Return
+   * its result. `d.add` checks method, event and kwargs at compile time.
    *
    * @example
    * ```ts
@@ -151,7 +151,7 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
   }
 }
 
-/** By shape, not by class: an operator may come from a package with its own copy of the SDK. */
+/** Compares the shape, not the class: an operator may come from another copy of the SDK. */
 export function isOperator(value: unknown): value is Operator<unknown, unknown> {
   return typeof value === "object" && value !== null && typeof (value as Operator).execute === "function";
 }

@@ -32,7 +32,7 @@ async function next(
   return found;
 }
 
-test("it looks at once, then every ten seconds with a tenth of jitter, until it finds something", async () => {
+test("polls at once, then every ten seconds with 10 % jitter, until there is an event", async () => {
   const { kind, pauses } = polling([undefined, undefined, undefined, 7]);
   const host = new RecordingTriggerHost();
   expect(await next(kind, null, host)).toEqual({ kind: "event", payload: 7, key: null });
@@ -45,7 +45,7 @@ test("it looks at once, then every ten seconds with a tenth of jitter, until it 
   expect(new Set(pauses()).size).toBeGreaterThan(1);
 });
 
-test("the interval comes from the arguments, or from the class", async () => {
+test("takes the interval from the arguments, or from the class", async () => {
   const own = polling([undefined, 1], { interval: "1h" });
   await next(own.kind, { interval: "2s" });
   expect(own.pauses()[0]).toBeLessThan(2_300);
@@ -54,7 +54,7 @@ test("the interval comes from the arguments, or from the class", async () => {
   expect(shared.pauses()[0]).toBeGreaterThan(3_000_000);
 });
 
-test("errors double the pause, and a success forgets them", async () => {
+test("doubles the pause after errors and resets it after a success", async () => {
   const { kind, pauses } = polling([new Error("a"), new Error("b"), undefined, new Error("c"), 1], {
     interval: 1_000,
   });
@@ -68,7 +68,7 @@ test("errors double the pause, and a success forgets them", async () => {
   ]);
 });
 
-test("it gives up when there were more errors in a row than it may have", async () => {
+test("fails after more errors in a row than allowed", async () => {
   const { kind, pauses } = polling([new Error("a"), new Error("b"), new Error("c"), 1], { retries: 2 });
   await expect(next(kind)).rejects.toMatchObject({
     code: "TW_POLL_FAILED",
@@ -78,14 +78,14 @@ test("it gives up when there were more errors in a row than it may have", async 
   expect(pauses()).toHaveLength(2);
 });
 
-test("an ending passes through", async () => {
+test("passes an ending through", async () => {
   expect(await next(polling([endWith.skip("gone")]).kind)).toEqual({
     kind: "ending",
     ending: { kind: "skipped", reason: "gone" },
   });
 });
 
-test("after an event it goes on, an interval later", async () => {
+test("continues an interval after an event", async () => {
   const { kind, pauses } = polling([1, 2]);
   const running = await start(kind, null, new RecordingTriggerHost());
   expect(await running.next()).toMatchObject({ payload: 1 });
@@ -95,7 +95,7 @@ test("after an event it goes on, an interval later", async () => {
   expect(pauses()[0]).toBeGreaterThan(8_999);
 });
 
-test("an abort ends its sleep at once, and a poll that fails by it is no error", async () => {
+test("ends its sleep at once on abort, and ignores the error of an aborted poll", async () => {
   const host = new RecordingTriggerHost();
   const running = await start(polling([]).kind, null, host);
   const asleep = running.next();
@@ -117,7 +117,7 @@ test("an abort ends its sleep at once, and a poll that fails by it is no error",
   expect(other.lines).toEqual([]);
 });
 
-test("polls of one host are limited", async () => {
+test("limits concurrent polls of one host", async () => {
   class OfHost extends PollTrigger<{ url: string }, number> {
     static id = "test.of_host";
     static hostLimit = 3;
@@ -133,6 +133,6 @@ test("polls of one host are limited", async () => {
   expect(host.limits).toEqual([{ key: "a.example", limit: 3 }]);
 });
 
-test.each([{ retries: -1 }, { hostLimit: 0 }])("%o is refused", async (statics) => {
+test.each([{ retries: -1 }, { hostLimit: 0 }])("rejects %o", async (statics) => {
   await expect(next(polling([1], statics).kind)).rejects.toMatchObject({ code: "TW_BAD_TRIGGER" });
 });

@@ -5,17 +5,18 @@ import { type Duration, durationMs } from "../schedule/duration.ts";
 import { sleep } from "./sleep.ts";
 import { Trigger, type TriggerContext } from "./trigger.ts";
 
-/** What `poll` found: an event, an ending, or nothing yet. */
+/**
+ * The result of `poll`: an event, an ending, or undefined for "not yet".
+ * @example const polled: Polled<{ rows: number }> = undefined;
+ */
 export type Polled<Event> = Event | Ending | undefined;
 
-/** The longest wait after an error, however many there were before. */
+/** The maximum delay after an error. */
 const LONGEST_BACKOFF_MS = 300_000;
 
 /**
- * A trigger that looks again and again: `poll` returns the event, or undefined for "not yet". The first look is at
- * once. Statics, besides those of {@link Trigger}: `interval` ("10s"; an `interval` among the arguments goes first),
- * `retries` (after how many errors in a row it gives up, 5; the waits between them double), `hostLimit` (polls at once
- * for each `host`, 8).
+ * A trigger that polls: `poll` returns the event, or undefined for "not yet".
+ * @see docs/guides/custom-triggers.md for `static interval`, `retries` and `hostLimit`.
  *
  * @example
  * ```ts
@@ -30,7 +31,7 @@ const LONGEST_BACKOFF_MS = 300_000;
 export abstract class PollTrigger<Args = void, Event = void> extends Trigger<Args, Event> {
   abstract poll(ctx: TriggerContext): Polled<Event> | Promise<Polled<Event>>;
 
-  /** What is asked, e.g. a host name: no more than `hostLimit` polls of it are under way at once in a triggerer. */
+  /** The polled resource, e.g. a host name: at most `hostLimit` polls of it run at once in a triggerer. */
   host?(args: Args): string;
 
   override async *run(ctx: TriggerContext): AsyncGenerator<Event | Ending, void> {
@@ -74,12 +75,12 @@ export abstract class PollTrigger<Args = void, Event = void> extends Trigger<Arg
       );
     }
     const intervalMs = durationMs(own ?? kind.interval ?? "10s", `trigger class ${kind.name}: interval`);
-    // One that never sleeps would starve its neighbours.
+    // A trigger without a pause would starve others.
     return { intervalMs: Math.max(intervalMs, 1), retries, hostLimit };
   }
 }
 
-/** Doubled after each error in a row, and never quite the same: what began together must not stay together. */
+/** Doubles after each error in a row, with jitter, so that triggers that began together do not stay synchronised. */
 function nextDelay(intervalMs: number, errors: number): number {
   const longest = Math.max(intervalMs, LONGEST_BACKOFF_MS);
   return Math.min(intervalMs * 2 ** errors, longest) * (0.9 + 0.2 * Math.random());

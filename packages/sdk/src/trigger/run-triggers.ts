@@ -1,4 +1,4 @@
-/** Triggers on what the engine itself knows: runs, tasks, calls of its webhooks. */
+/** Triggers on the engine's own state: runs, tasks, and calls of its webhooks. */
 
 import type { Moment } from "../schedule/instant.ts";
 import { BuiltinTrigger, OptionReader, type TriggerPlace } from "./builtin-trigger.ts";
@@ -13,32 +13,38 @@ const TASK_STATES: readonly ExternalTaskState[] = [
   "removed",
 ];
 
-/** A run, by its id or by its logical date: exactly one of them. */
+/**
+ * A run, by its id or by its logical date.
+ * @example const run: WhichRun = { logicalDate: "2026-01-31" };
+ */
 export type WhichRun =
   | { readonly runId: string; readonly logicalDate?: undefined }
   | { readonly logicalDate: Moment; readonly runId?: undefined };
 
-/** {@link DagRunTrigger} without the run. */
+/**
+ * Options of a {@link DagRunTrigger} without the run.
+ * @example const options: DagRunOfOptions = { dagId: "sales", states: ["success"] };
+ */
 export interface DagRunOfOptions {
   readonly dagId: string;
-  /** Fires when the run is in one of these (["success", "failed"]). */
+  /** The states in which it fires (default ["success", "failed"]). */
   readonly states?: readonly DagRunState[];
 }
 
+/**
+ * Options of a {@link DagRunTrigger}.
+ * @example const options: DagRunOptions = { dagId: "sales", logicalDate: "2026-01-31", missing: "fail" };
+ */
 export type DagRunOptions = TriggerPlace &
   DagRunOfOptions &
   WhichRun & {
-    /** What a run that is not there means: it has yet to come, or it is gone for good ("wait"). */
+    /** The effect of a run that does not exist: wait for it, or fail (default "wait"). */
     readonly missing?: "wait" | "fail";
   };
 
 /**
- * Fires when a run has ended; one that does not exist yet is waited for.
- *
- * @example
- * ```ts
- * const { state } = await ctx.until("sales", new DagRunTrigger({ dagId: "sales", logicalDate: "2026-01-31" }));
- * ```
+ * Fires when a run has ended; waits for a run that does not exist yet.
+ * @example const { state } = await ctx.until("sales", new DagRunTrigger({ dagId: "sales", logicalDate: "2026-01-31" }));
  */
 export class DagRunTrigger extends BuiltinTrigger<"tradewind.dagrun"> {
   constructor(options: DagRunOptions) {
@@ -60,22 +66,29 @@ export class DagRunTrigger extends BuiltinTrigger<"tradewind.dagrun"> {
   }
 }
 
-/** {@link ExternalTaskTrigger} without the run. */
+/**
+ * Options of an {@link ExternalTaskTrigger} without the run.
+ * @example const options: ExternalTaskOfOptions = { dagId: "sales", taskId: "load", states: ["success", "skipped"] };
+ */
 export interface ExternalTaskOfOptions {
   readonly dagId: string;
   readonly taskId: string;
-  /** One instance of a mapped task; without it the task as a whole. */
+  /** One instance of a mapped task (default: the whole task). */
   readonly mapIndex?: number;
-  /** Fires when the task is in one of these (["success"]). */
+  /** The states in which it fires (default ["success"]). */
   readonly states?: readonly ExternalTaskState[];
-  /** Fails when it is in one of these (["failed", "upstream_failed"], without those among `states`). */
+  /** The states in which it fails (default ["failed", "upstream_failed"], without those in `states`). */
   readonly failedStates?: readonly ExternalTaskState[];
 }
 
+/**
+ * Options of an {@link ExternalTaskTrigger}.
+ * @example const options: ExternalTaskOptions = { dagId: "sales", taskId: "load", logicalDate: "2026-01-31" };
+ */
 export type ExternalTaskOptions = TriggerPlace & ExternalTaskOfOptions & WhichRun;
 
 /**
- * Fires when a task of another DAG has ended well, and fails when it has not.
+ * Fires when a task of another DAG has succeeded, and fails when it has failed.
  *
  * @example
  * ```ts
@@ -113,26 +126,26 @@ export class ExternalTaskTrigger extends BuiltinTrigger<"tradewind.externaltask"
   }
 }
 
-/** [] is meant: nothing fails it. */
+/** An explicit [] means that no state fails it. */
 function noWords(o: OptionReader<ExternalTaskOptions>): boolean {
   const given = o.raw("failedStates");
   return Array.isArray(given) && given.length === 0;
 }
 
+/**
+ * Options of a {@link WebhookTrigger}.
+ * @example const options: WebhookOptions = { name: "approvals", after: "2027-01-04T08:00:00Z" };
+ */
 export interface WebhookOptions extends TriggerPlace {
-  /** The webhook's name: part of its URL. */
+  /** The name of the webhook, which is part of its URL. */
   readonly name: string;
-  /** Only calls received after this moment count (the start of the run that waits). */
+  /** Only calls after this moment count (default: the start of the waiting run). */
   readonly after?: Moment;
 }
 
 /**
  * Fires when a webhook is called.
- *
- * @example
- * ```ts
- * const { body } = await ctx.until("approved", new WebhookTrigger({ name: "approvals" }), { timeout: "2d" });
- * ```
+ * @example const { body } = await ctx.until("approved", new WebhookTrigger({ name: "approvals" }), { timeout: "2d" });
  */
 export class WebhookTrigger extends BuiltinTrigger<"tradewind.webhook"> {
   constructor(options: WebhookOptions) {

@@ -26,7 +26,7 @@ import { PROGRAM, type TaskCall } from "../runtime/program.ts";
 beforeEach(() => void vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance", "Date"] }));
 afterEach(() => void vi.useRealTimers());
 
-/** Finds what its list says, one look after the other. */
+/** Returns the next value of its list at each poll. */
 class Looking extends Sensor<{ finds: unknown[] }, number> {
   looks: number[] = [];
   override async poke() {
@@ -52,13 +52,13 @@ function manifest(sensor: Operator<unknown, unknown>) {
   return of(sensor)[PROGRAM].describe().tasks[0]!;
 }
 
-test("in poke mode it stays, and looks again after each interval", async () => {
+test("keeps the process in poke mode and polls after each interval", async () => {
   const sensor = new Looking({ finds: [undefined, false, 0], interval: "3s" });
   expect(await run(sensor)).toEqual({ kind: "success", output: 0, skip: [] });
   expect(sensor.pauses()).toEqual([3_000, 3_000]);
 });
 
-test("in reschedule mode it comes back", async () => {
+test("releases the process between polls in reschedule mode", async () => {
   const sensor = new Looking({ finds: [undefined], mode: "reschedule" });
   expect(await run(sensor)).toEqual({ kind: "rescheduled", afterMs: 10_000 });
   expect(await run(new Looking({ finds: [5], mode: "reschedule" }), { elapsedMs: 60_000 })).toMatchObject({
@@ -66,7 +66,7 @@ test("in reschedule mode it comes back", async () => {
   });
 });
 
-test("its pauses double, counted over all reschedules, up to an hour", async () => {
+test("doubles its pauses over all reschedules, up to an hour", async () => {
   const sensor = new Looking({ finds: [false, false, false, 1], interval: 1_000, exponentialBackoff: true });
   await run(sensor);
   expect(sensor.pauses()).toEqual([1_000, 2_000, 4_000]);
@@ -84,7 +84,7 @@ test("its pauses double, counted over all reschedules, up to an hour", async () 
   });
 });
 
-test("its time counts from the first start of the try: then it fails without a retry, or is skipped", async () => {
+test("fails without a retry, or is skipped, after its timeout since the first start of the try", async () => {
   const message = "Looking found nothing within 5 s";
   const poking = new Looking({ finds: [], timeout: "5s", interval: "2s" });
   expect(await run(poking, { maxTries: 3 })).toMatchObject({
@@ -111,7 +111,7 @@ test("its time counts from the first start of the try: then it fails without a r
   });
 });
 
-test("an abort ends its sleep at once", async () => {
+test("ends its sleep at once on abort", async () => {
   const host = new RecordingHost();
   const outcome = attempt(of(new Looking({ finds: [], interval: "1h" })), "t", { host });
   await vi.advanceTimersByTimeAsync(1_000);
@@ -120,14 +120,14 @@ test("an abort ends its sleep at once", async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-test("a look may end the task", async () => {
+test("lets a poll end the task", async () => {
   expect(await run(new Looking({ finds: [undefined, skip("gone")] }))).toEqual({
     kind: "skipped",
     reason: "gone",
   });
 });
 
-test("with a trigger it defers, for the time that is left", async () => {
+test("defers with a trigger for the remaining time", async () => {
   class Mine extends Sensor<{ path: string }, number> {
     override trigger() {
       return new FileTrigger({ path: this.args.path }) as never;
@@ -186,7 +186,7 @@ const builtin: Record<string, (options: SensorOptions) => Operator<unknown, unkn
 };
 
 test.each(Object.keys(builtin))(
-  "the sensor of %s starts from its trigger, without a worker; or a worker looks",
+  "starts the sensor of %s from its trigger without a worker, or polls in a worker",
   async (name) => {
     const make = builtin[name]!;
     const options = { timeout: "1h", softFail: true, exponentialBackoff: false, interval: "5s" } as const;
@@ -210,7 +210,7 @@ test.each(Object.keys(builtin))(
   },
 );
 
-test("sensors of time", async () => {
+test("waits with sensors of time", async () => {
   const moment = new Date(Date.now() + 60_000);
   expect(manifest(new DateTimeSensor({ moment })).startTrigger).toMatchObject({
     trigger: { kind: "tradewind.datetime", wake: { at: moment.toISOString() } },
@@ -229,7 +229,7 @@ test("sensors of time", async () => {
   });
 });
 
-test("what depends on the run is found out by a worker, which then lets go", async () => {
+test("resolves arguments that depend on the run in a worker, which then defers", async () => {
   const later = new DateTimeSensor({ moment: (run) => new Date(run.runAfter.getTime() + 1_000) });
   expect(manifest(later)).not.toHaveProperty("startTrigger");
   expect(await run(later)).toMatchObject({
@@ -251,7 +251,7 @@ test("what depends on the run is found out by a worker, which then lets go", asy
   expect(await run(before)).toMatchObject({ trigger: { args: { logicalDate: "2026-01-01T00:00:00.000Z" } } });
 });
 
-test("a sensor of another run needs to know which", async () => {
+test("requires a logical date or a run id for a sensor of another run", async () => {
   const defined = of(new DagRunSensor({ dagId: "d" }));
   const facts = {
     dagId: "x",

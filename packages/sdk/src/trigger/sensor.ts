@@ -1,6 +1,6 @@
 /**
- * Sensors: operators that wait until something is so. What differs is who looks: a process that stays ("poke"), a
- * process that comes back ("reschedule"), or a trigger, without any process ("defer").
+ * Sensors: operators that wait until a condition is met. The mode decides what polls: a process that stays ("poke"), a
+ * process that is started again ("reschedule"), or a trigger without a process ("defer").
  */
 import { attemptFacts } from "../author/call-context.ts";
 import { DagDefinitionError, TaskError } from "../check/errors.ts";
@@ -14,28 +14,40 @@ import { Operator } from "./operator.ts";
 import { sleep } from "./sleep.ts";
 import { serialise, type Waitable } from "./waitable.ts";
 
-/** Options of every sensor, given together with its own arguments. */
+/**
+ * Options of every sensor, next to its own arguments.
+ * @example const options: SensorOptions = { mode: "reschedule", interval: "1m", timeout: "6h", softFail: true };
+ */
 export interface SensorOptions {
-  /** "defer" when the sensor has a trigger, otherwise "poke". */
+  /**
+   * What polls: a process ("poke"), a restarted process ("reschedule") or a trigger (default "defer" with a trigger,
+   * otherwise "poke").
+   */
   readonly mode?: "poke" | "reschedule" | "defer";
-  /** How long from one look to the next ("10s"). */
+  /** The time between two polls (default "10s"). */
   readonly interval?: Duration;
-  /** How long it may take from the first start of the try, all waits included ("7d"); then it fails, without a retry. */
+  /**
+   * The maximum duration from the first start of the try, including waits, after which it fails without a retry
+   * (default "7d").
+   */
   readonly timeout?: Duration;
-  /** Skips the task instead of failing it when the time is over (false). */
+  /** Skip the task instead of failing it after the timeout (default false). */
   readonly softFail?: boolean;
-  /** Doubles the interval from look to look, up to an hour (false). Not for "defer". */
+  /** Double the interval after each poll, up to an hour (default false; not in mode "defer"). */
   readonly exponentialBackoff?: boolean;
 }
 
-/** The arguments of a sensor: its own, and the options of every sensor. */
+/**
+ * The arguments of a sensor: its own and the {@link SensorOptions}.
+ * @example const args: SensorArgs<{ table: string }> = { table: "sales", interval: "1m" };
+ */
 // biome-ignore lint/suspicious/noConfusingVoidType: a parameter of type void may be left out.
 export type SensorArgs<Args> = [Args] extends [void] ? SensorOptions | void : Args & SensorOptions;
 
 const LONGEST_INTERVAL_MS = 3_600_000;
 
 /**
- * Waits until `poke` finds something, or until its trigger fires: what was found is the output.
+ * An operator that waits until `poke` finds a value, or until its trigger fires; that value is the output.
  *
  * @example
  * ```ts
@@ -56,12 +68,12 @@ export abstract class Sensor<Args = void, Value = true> extends Operator<SensorA
     this.#settings = settings((args ?? {}) as SensorOptions, this);
   }
 
-  /** What to wait for in mode "defer"; its event is the output. */
+  /** The trigger to wait for in mode "defer"; its event is the output. */
   trigger?(ctx: TaskContext): Waitable<Value>;
 
-  /** Looks once: what it found, or undefined or false for "not yet". Without one, the trigger is asked. */
+  /** Polls once and returns the value, or undefined or false for "not yet". By default, it checks the trigger. */
   poke(ctx: TaskContext): Found<Value> | Promise<Found<Value>> {
-    // Without a trigger there is a poke: the constructor has seen to it.
+    // Without a trigger there is a poke: the constructor checks it.
     const call = serialise(this.trigger!(ctx));
     return attemptFacts(ctx).host.check(call) as Promise<Found<Value>>;
   }
@@ -77,7 +89,7 @@ export abstract class Sensor<Args = void, Value = true> extends Operator<SensorA
       const found = await this.poke(ctx);
       if (found !== undefined && found !== false) return found as Value | Control;
       if (leftMs() === 0) return this.#timedOut();
-      // With pauses of 1, 2, 4 ... intervals the next one is as long as all before it, and one more.
+      // With pauses of 1, 2, 4 ... intervals the next one is the sum of all before it, plus one interval.
       const pauseMs = backoff
         ? Math.min(intervalMs + elapsedMs(), Math.max(intervalMs, LONGEST_INTERVAL_MS))
         : intervalMs;
@@ -88,12 +100,12 @@ export abstract class Sensor<Args = void, Value = true> extends Operator<SensorA
     }
   }
 
-  /** Where a sensor goes on when its trigger has fired. */
+  /** The method that resumes after the trigger has fired. */
   fired(_ctx: TaskContext, event: Value): Value | Control | Promise<Value | Control> {
     return event;
   }
 
-  /** The wait of a sensor that needs nothing of its run to know its trigger; null when it does not defer. */
+  /** The start wait of a sensor whose trigger does not depend on its run; null if it does not defer. */
   protected startFromTrigger(trigger: () => Waitable<Value>): StartFrom<Value> | null {
     const { mode, timeoutMs } = this.#settings;
     return mode === "defer" ? { ...this.waitOptions(timeoutMs), trigger: trigger() } : null;
@@ -110,7 +122,10 @@ export abstract class Sensor<Args = void, Value = true> extends Operator<SensorA
   }
 }
 
-/** What a look of a sensor can come to. */
+/**
+ * The result of a poll: a value, {@link skip} or {@link fail}, or undefined or false for "not yet".
+ * @example const found = (rows: number): Found<number> => rows > 0 && rows;
+ */
 export type Found<Value> = Value | Control | undefined | false;
 
 interface SensorSettings {

@@ -1,21 +1,24 @@
-/** Triggers that look at the world outside: files, processes, HTTP, SQL, S3, Redis. */
+/** Triggers that poll external systems: files, processes, HTTP, SQL, S3, Redis. */
 
 import type { Json } from "../manifest.ts";
 import type { Moment } from "../schedule/instant.ts";
 import { BuiltinTrigger, OptionReader, type PollOptions, type TriggerPlace } from "./builtin-trigger.ts";
 
+/**
+ * Options of a {@link FileTrigger}.
+ * @example const options: FileOptions = { path: "/data/in/sales-*.csv", interval: "30s" };
+ */
 export interface FileOptions extends PollOptions {
-  /** Absolute; its last part may have `*` and `?`: then a task gets the first match in order of name, a schedule each. */
+  /**
+   * The absolute path; with `*` and `?` in its last part, a task gets the first match in order of name, a schedule each
+   * match.
+   */
   readonly path: string;
 }
 
 /**
- * Fires when there is a file where the triggerer runs.
- *
- * @example
- * ```ts
- * const { path, size } = await ctx.until("export", new FileTrigger({ path: "/data/in/sales-*.csv" }));
- * ```
+ * Fires when a file exists on the triggerer's machine.
+ * @example const { path, size } = await ctx.until("export", new FileTrigger({ path: "/data/in/sales-*.csv" }));
  */
 export class FileTrigger extends BuiltinTrigger<"tradewind.file"> {
   constructor(options: FileOptions) {
@@ -26,24 +29,28 @@ export class FileTrigger extends BuiltinTrigger<"tradewind.file"> {
   }
 }
 
+/**
+ * Options of an {@link HttpTrigger}.
+ * @example const options: HttpOptions = { url: "/jobs/7", connection: "jobs", json: { path: "state", equals: "done" } };
+ */
 export interface HttpOptions extends PollOptions {
-  /** Absolute, or relative to the connection's address when there is a connection. */
+  /** Absolute, or relative to the address of the connection. */
   readonly url: string;
-  /** The method ("GET"). */
+  /** The HTTP method (default "GET"). */
   readonly method?: string;
   readonly headers?: Readonly<Record<string, string>>;
-  /** The id of a stored connection: host, port, user and password. Secrets belong there, not in the headers. */
+  /** The id of a stored connection with host, port, user and password; secrets belong there, not in the headers. */
   readonly connection?: string;
-  /** Which statuses count (200 to 299). */
+  /** The accepted statuses (default 200 to 299). */
   readonly status?: number | readonly number[];
-  /** And this value has to be at that place of the JSON answer: "job.state", "items[0].id". */
+  /** The value that the JSON response must have at a path: "job.state", "items[0].id". */
   readonly json?: { readonly path: string; readonly equals: Json };
-  /** A text is sent as it is, anything else as JSON. */
+  /** The request body: a text is sent unchanged, any other value as JSON. */
   readonly body?: Json;
 }
 
 /**
- * Fires when an HTTP request is answered as wanted: by its status, or by a value in its JSON.
+ * Fires when an HTTP response has the wanted status, or the wanted value in its JSON.
  *
  * @example
  * ```ts
@@ -82,23 +89,22 @@ export class HttpTrigger extends BuiltinTrigger<"tradewind.http"> {
   }
 }
 
+/**
+ * Options of an {@link SqlTrigger}.
+ * @example const options: SqlOptions = { connection: "warehouse", query: "SELECT count(*) FROM sales" };
+ */
 export interface SqlOptions extends PollOptions {
   /** The id of a stored connection to a PostgreSQL database. */
   readonly connection: string;
   /** Fires when the first column of its first row is truthy: not NULL, false, 0, "" or "0". */
   readonly query: string;
-  /** For $1, $2 … of the query. */
+  /** Values of $1, $2 … in the query. */
   readonly parameters?: readonly Json[];
 }
 
 /**
- * Fires when a query answers with something truthy.
- *
- * @example
- * ```ts
- * const loaded = new SqlTrigger({ connection: "warehouse", query: "SELECT count(*) FROM sales WHERE day = $1", parameters: ["2026-01-31"] });
- * const { row } = await ctx.until("loaded", loaded);
- * ```
+ * Fires when a query returns a truthy value.
+ * @example await ctx.until("loaded", new SqlTrigger({ connection: "warehouse", query: "SELECT count(*) FROM sales" }));
  */
 export class SqlTrigger extends BuiltinTrigger<"tradewind.sql"> {
   constructor(options: SqlOptions) {
@@ -117,22 +123,25 @@ export class SqlTrigger extends BuiltinTrigger<"tradewind.sql"> {
   }
 }
 
+/**
+ * Options of an {@link S3KeyTrigger}.
+ * @example const options: S3KeyOptions = { bucket: "exports", key: "sales/*.parquet", wildcard: true };
+ */
 export interface S3KeyOptions extends PollOptions {
   readonly bucket: string;
   readonly key: string;
-  /** true: `*` and `?` in the key are patterns; a task gets the first match in order of key, a schedule each (false). */
+  /**
+   * Treat `*` and `?` in the key as patterns: a task gets the first match in order of key, a schedule each match
+   * (default false).
+   */
   readonly wildcard?: boolean;
-  /** The id of a stored connection; without one, what the environment of the triggerer says. */
+  /** The id of a stored connection (default: the credentials in the environment of the triggerer). */
   readonly connection?: string;
 }
 
 /**
- * Fires when there is an object in a bucket of S3 or of anything that speaks its protocol.
- *
- * @example
- * ```ts
- * const { key } = await ctx.until("export", new S3KeyTrigger({ bucket: "exports", key: "sales/*.parquet", wildcard: true }));
- * ```
+ * Fires when an object exists in a bucket of S3 or a compatible store.
+ * @example const { key } = await ctx.until("export", new S3KeyTrigger({ bucket: "exports", key: "sales/*.parquet", wildcard: true }));
  */
 export class S3KeyTrigger extends BuiltinTrigger<"tradewind.s3key"> {
   constructor(options: S3KeyOptions) {
@@ -151,22 +160,22 @@ export class S3KeyTrigger extends BuiltinTrigger<"tradewind.s3key"> {
   }
 }
 
+/**
+ * Options of an {@link S3PrefixTrigger}.
+ * @example const options: S3PrefixOptions = { bucket: "exports", prefix: "sales/", minCount: 24 };
+ */
 export interface S3PrefixOptions extends PollOptions {
   readonly bucket: string;
   readonly prefix: string;
-  /** How many objects there have to be (1). */
+  /** The required number of objects (default 1). */
   readonly minCount?: number;
-  /** The id of a stored connection; without one, what the environment of the triggerer says. */
+  /** The id of a stored connection (default: the credentials in the environment of the triggerer). */
   readonly connection?: string;
 }
 
 /**
- * Fires when enough objects of a bucket have keys that begin with a prefix.
- *
- * @example
- * ```ts
- * const { keys } = await ctx.until("parts", new S3PrefixTrigger({ bucket: "exports", prefix: "sales/", minCount: 24 }));
- * ```
+ * Fires when enough objects of a bucket have keys with a prefix.
+ * @example const { keys } = await ctx.until("parts", new S3PrefixTrigger({ bucket: "exports", prefix: "sales/", minCount: 24 }));
  */
 export class S3PrefixTrigger extends BuiltinTrigger<"tradewind.s3prefix"> {
   constructor(options: S3PrefixOptions) {
@@ -185,19 +194,19 @@ export class S3PrefixTrigger extends BuiltinTrigger<"tradewind.s3prefix"> {
   }
 }
 
+/**
+ * Options of a {@link ProcessTrigger}.
+ * @example const options: ProcessOptions = { pid: 4711, startedAt: "2027-01-04T08:00:00Z" };
+ */
 export interface ProcessOptions extends TriggerPlace {
   readonly pid: number;
-  /** When it began: tells it from a later process of the same id. */
+  /** The start of the process, which distinguishes it from a later process of the same id. */
   readonly startedAt?: Moment;
 }
 
 /**
  * Fires when a process on the triggerer's machine has ended.
- *
- * @example
- * ```ts
- * await ctx.until("exported", new ProcessTrigger({ pid: 4711 }));
- * ```
+ * @example await ctx.until("exported", new ProcessTrigger({ pid: 4711 }));
  */
 export class ProcessTrigger extends BuiltinTrigger<"tradewind.process"> {
   constructor(options: ProcessOptions) {
@@ -210,21 +219,21 @@ export class ProcessTrigger extends BuiltinTrigger<"tradewind.process"> {
   }
 }
 
+/**
+ * Options of a {@link RedisKeyTrigger}.
+ * @example const options: RedisKeyOptions = { connection: "cache", key: "release:42", equals: "ok" };
+ */
 export interface RedisKeyOptions extends PollOptions {
   /** The id of a stored connection. */
   readonly connection: string;
   readonly key: string;
-  /** And it has to hold this text. */
+  /** The text that the key must hold. */
   readonly equals?: string;
 }
 
 /**
- * Fires when there is a key in Redis.
- *
- * @example
- * ```ts
- * await ctx.until("released", new RedisKeyTrigger({ connection: "cache", key: "release:42", equals: "ok" }));
- * ```
+ * Fires when a key exists in Redis.
+ * @example await ctx.until("released", new RedisKeyTrigger({ connection: "cache", key: "release:42", equals: "ok" }));
  */
 export class RedisKeyTrigger extends BuiltinTrigger<"tradewind.rediskey"> {
   constructor(options: RedisKeyOptions) {
@@ -243,23 +252,23 @@ export class RedisKeyTrigger extends BuiltinTrigger<"tradewind.rediskey"> {
   }
 }
 
+/**
+ * Options of a {@link RedisStreamTrigger}.
+ * @example const options: RedisStreamOptions = { connection: "bus", stream: "orders", group: "tradewind" };
+ */
 export interface RedisStreamOptions extends TriggerPlace {
   /** The id of a stored connection. */
   readonly connection: string;
   readonly stream: string;
-  /** A consumer group: an entry is acknowledged when its event is stored. */
+  /** The consumer group; an entry is acknowledged when its event is stored. */
   readonly group?: string;
-  /** Entries after this id: "0" from the first, "$" only new ones ("$"). */
+  /** The id after which entries are read: "0" from the first, "$" only new ones (default "$"). */
   readonly from?: string;
 }
 
 /**
  * Fires with every entry of a Redis stream.
- *
- * @example
- * ```ts
- * dag("orders", { schedule: on(new RedisStreamTrigger({ connection: "bus", stream: "orders", group: "tradewind" })) }, build);
- * ```
+ * @example dag("orders", { schedule: on(new RedisStreamTrigger({ connection: "bus", stream: "orders", group: "tradewind" })) }, build);
  */
 export class RedisStreamTrigger extends BuiltinTrigger<"tradewind.redisstream"> {
   constructor(options: RedisStreamOptions) {

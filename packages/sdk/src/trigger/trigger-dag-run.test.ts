@@ -6,7 +6,7 @@ function of(args: Omit<TriggerDagRunArgs, "dagId"> = {}) {
   return dag("x", (d) => void d.add("t", new TriggerDagRunOperator({ dagId: "report", ...args })));
 }
 
-test("it makes a run whose id is the same whenever the try asks, and another at the next try", async () => {
+test("creates one run per try, also if the call is repeated", async () => {
   const host = new RecordingHost();
   const first = await attempt(of({ conf: { region: "eu" } }), "t", { host });
   const { runId } = host.runs[0]!;
@@ -24,7 +24,7 @@ test("it makes a run whose id is the same whenever the try asks, and another at 
   );
 });
 
-test("it takes an id and a logical date of the author's", async () => {
+test("accepts a run id and a logical date", async () => {
   const host = new RecordingHost();
   await attempt(of({ runId: "mine", logicalDate: "2026-01-31" }), "t", { host });
   expect(host.runs).toEqual([
@@ -33,7 +33,7 @@ test("it takes an id and a logical date of the author's", async () => {
   expect(() => of({ logicalDate: "soon" })).toThrow(/logicalDate must be a Date/);
 });
 
-test("it waits without a worker, and fails when that run has failed", async () => {
+test("waits without a worker and fails if the run fails", async () => {
   const waiting = of({ runId: "mine", wait: true, timeout: "1h" });
   expect(await attempt(waiting, "t")).toMatchObject({
     kind: "deferred",
@@ -68,7 +68,7 @@ test("it waits without a worker, and fails when that run has failed", async () =
   expect(await attempt(lenient, "t", ended("failed"))).toMatchObject({ kind: "success" });
 });
 
-test("a conf that is not JSON is refused without a retry", async () => {
+test("rejects a conf that is not JSON without a retry", async () => {
   expect(await attempt(of({ conf: { at: new Date() as never } }), "t")).toMatchObject({
     retry: false,
     error: { code: "TW_STEP_NOT_JSON", message: expect.stringContaining("conf.at is a Date") },

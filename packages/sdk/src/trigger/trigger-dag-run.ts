@@ -13,30 +13,35 @@ import type { DagRunEvent, DagRunState } from "./builtin-triggers.ts";
 import { Operator } from "./operator.ts";
 import { DagRunTrigger } from "./run-triggers.ts";
 
+/**
+ * Arguments of a {@link TriggerDagRunOperator}.
+ * @example const args: TriggerDagRunArgs = { dagId: "report", conf: { region: "eu" }, wait: true };
+ */
 export interface TriggerDagRunArgs {
-  /** The DAG to run, by its id; or `dag`. */
+  /** The id of the DAG to run; give this or `dag`. */
   readonly dagId?: string;
-  /** The DAG itself, imported from its file: then `conf` is checked by the compiler, and its result is typed. */
+  /** The DAG to run, imported from its file: the compiler checks `conf` and types the result. */
   readonly dag?: Dag;
-  /** The conf of the new run ({}). */
+  /** The conf of the new run (default {}). */
   readonly conf?: AnyParams;
-  /** The id of the new run; one that exists already is taken as it is. By default one that no other try makes. */
+  /** The id of the new run; an existing run of that id is used (default: an id that is unique per try). */
   readonly runId?: string;
-  /** The logical date of the new run (none). */
+  /** The logical date of the new run (default none). */
   readonly logicalDate?: Moment;
-  /** Waits for its end, without a worker (false). */
+  /** Wait for the end of the run without a worker (default false). */
   readonly wait?: boolean;
-  /** With `dagId` and `wait`: the ids of tasks of that run whose outputs are passed on. */
+  /** With `dagId` and `wait`: the ids of tasks of that run whose outputs are returned. */
   readonly outputs?: readonly string[];
-  /** The states that fail the task when it has waited (["failed"]). */
+  /** The states of the run that fail the task after the wait (default ["failed"]). */
   readonly failOn?: readonly DagRunState[];
-  /** The longest wait. */
+  /** The maximum duration of the wait. */
   readonly timeout?: Duration;
 }
 
 /**
- * The run that was made; `state` is null when it was not waited for. With outputs, null stands for those of a run that
- * has not succeeded, and for that of a task that has none.
+ * The output of a {@link TriggerDagRunOperator}; `state` is null without `wait`, `outputs` is null unless the run
+ * succeeded.
+ * @example const isDone = (run: TriggeredRun) => run.state === "success";
  */
 export type TriggeredRun<Outputs = undefined> = {
   readonly dagId: string;
@@ -44,7 +49,10 @@ export type TriggeredRun<Outputs = undefined> = {
   readonly state: DagRunState | null;
 } & ([Outputs] extends [undefined] ? unknown : { readonly outputs: Outputs | null });
 
-/** What is passed on of a run: the result of a DAG that was given as such, or the outputs that were asked for. */
+/**
+ * The outputs that a {@link TriggerDagRunOperator} returns: the result of `dag`, or the outputs of the named tasks.
+ * @example const passed: PassedOn<{ dagId: "sales"; wait: true; outputs: ["count"] }> = { count: 7 };
+ */
 export type PassedOn<A> = A extends { readonly wait: true }
   ? A extends { readonly dag: Dag<infer _Conf, infer Result> }
     ? Result
@@ -53,7 +61,7 @@ export type PassedOn<A> = A extends { readonly wait: true }
       : undefined
   : undefined;
 
-/** What the compiler asks besides: the conf fits the DAG, and exactly one of `dag` and `dagId` is given. */
+/** Further checks of the compiler: the conf matches the DAG, and exactly one of `dag` and `dagId` is given. */
 type Fitting<A> = A extends { readonly dag: Dag<infer Conf, infer _Result> }
   ? { readonly dagId?: undefined; readonly outputs?: undefined } & ([unknown] extends [Conf]
       ? unknown
@@ -63,15 +71,9 @@ type Fitting<A> = A extends { readonly dag: Dag<infer Conf, infer _Result> }
   : unknown;
 
 /**
- * Makes a run of another DAG, and waits for it if asked to. What it waited for can be passed on: the result of a DAG that
- * is given as a value, or the outputs of tasks that are named.
- *
- * @example
- * ```ts
- * d.add("report", new TriggerDagRunOperator({ dagId: "report", conf: { region: "eu" }, wait: true, timeout: "6h" }));
- * const sales = d.add("sales", new TriggerDagRunOperator({ dagId: "sales", wait: true, outputs: ["count"] }));
- * d.task("tell", { inputs: { sales } }, ({ sales }, ctx) => ctx.log.info("sold", { rows: sales.outputs?.count ?? null }));
- * ```
+ * An operator that creates a run of another DAG and, with `wait`, waits for it and returns its outputs.
+ * @see docs/guides/subdags.md
+ * @example d.add("report", new TriggerDagRunOperator({ dagId: "report", conf: { region: "eu" }, wait: true, timeout: "6h" }));
  */
 export class TriggerDagRunOperator<const A extends TriggerDagRunArgs = TriggerDagRunArgs> extends Operator<
   A,
@@ -91,14 +93,14 @@ export class TriggerDagRunOperator<const A extends TriggerDagRunArgs = TriggerDa
       conf,
       logicalDate: isoInstant(logicalDate),
     };
-    // Another run is waited for, not made here, unless it is a part of the test.
+    // In a test, a loaded DAG runs in this process only if it is waited for.
     const runId = await makeRun(ctx, request, wait ? dag?.[PROGRAM] : undefined);
     if (!wait) return { dagId, runId, state: null } as TriggeredRun<PassedOn<A>>;
     const trigger = new DagRunTrigger({ dagId, runId, missing: "fail" });
     return this.defer({ trigger, method: "ended", timeout });
   }
 
-  /** Where it goes on when the run has ended. */
+  /** The method that resumes after the run has ended. */
   async ended(ctx: TaskContext, event: DagRunEvent): Promise<TriggeredRun<PassedOn<A>>> {
     const { dagId, runId, state } = event;
     if ((this.args.failOn ?? ["failed"]).includes(state)) throw runFailed(event);
@@ -126,7 +128,7 @@ export class TriggerDagRunOperator<const A extends TriggerDagRunArgs = TriggerDa
   }
 }
 
-/** The run that a try of a task has made, or finds again: an answer that was lost makes no second one. */
+/** Creates the run of a try, or finds it if the response to an earlier call was lost. */
 export async function makeRun(
   ctx: TaskContext,
   request: Omit<TriggerRunRequest, "runId" | "conf"> & { readonly runId?: string; readonly conf: unknown },
@@ -143,14 +145,12 @@ export async function makeRun(
     .catch((refusal: unknown) => Promise.reject(withoutFrames(refusal)));
   ctx.log.info(`${created ? "made" : "found"} run ${runId} of dag ${dagId}`);
   if (isPaused) {
-    ctx.log.warn(
-      `dag ${dagId} is paused: its run does not begin before that ends; \`tradewind dags unpause ${dagId}\``,
-    );
+    ctx.log.warn(`dag ${dagId} is paused: its run starts after \`tradewind dags unpause ${dagId}\``);
   }
   return runId;
 }
 
-/** A run that was waited for has not ended well. */
+/** The error for a run that did not end in an accepted state. */
 export function runFailed({ dagId, runId, state }: DagRunEvent): TaskError {
   return withoutFrames(
     new TaskError(
@@ -172,12 +172,12 @@ function check({ dag, dagId, logicalDate, outputs, wait }: TriggerDagRunArgs): v
     refuse(`logicalDate must be ${MOMENT_FORMS}, got ${show(logicalDate)}`);
   if ((dag === undefined) === (dagId === undefined)) refuse("give either dagId or dag");
   if (dag !== undefined && !(PROGRAM in Object(dag)))
-    refuse(`dag must be what dag() returned, got ${show(dag)}; check the import`);
+    refuse(`dag must be the result of dag(), got ${show(dag)}; check the import`);
   if (outputs === undefined) return;
   if (!Array.isArray(outputs) || !outputs.every((id) => typeof id === "string" && id !== ""))
     refuse(`outputs must be a list of task ids, got ${show(outputs)}`);
-  if (dag !== undefined) refuse("with dag, outputs are what its build function returns; leave outputs out");
-  if (wait !== true) refuse("outputs are those of a run that was waited for; add wait: true");
+  if (dag !== undefined) refuse("with dag, the outputs are the result of its build function; remove outputs");
+  if (wait !== true) refuse("outputs need a run that is waited for; add wait: true");
 }
 
 const CONF = {
@@ -186,10 +186,7 @@ const CONF = {
   tooLarge: (message: string) => new TaskError("TW_STEP_TOO_LARGE", message),
 };
 
-/**
- * The same whenever this try asks, so that an answer that was lost does not make a second run; another at every other
- * try, whose run is another one.
- */
+/** Stable within a try, so that a lost response does not create a second run; different for every other try. */
 async function ownRunId(ctx: TaskContext): Promise<string> {
   const { run, taskId, mapIndex, tryNumber } = ctx;
   const maker = JSON.stringify([run.dagId, run.id, taskId, mapIndex, tryNumber]);

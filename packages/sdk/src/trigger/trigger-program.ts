@@ -1,6 +1,6 @@
 /**
- * What a triggerer's child does with a kind of trigger: makes one from stored arguments and asks it for its events,
- * one by one. User code runs here and nowhere else in this SDK's triggers.
+ * Runs a trigger class in a triggerer's child process: creates an instance from stored arguments and reads its events
+ * one by one. No other part of the SDK runs user code of triggers.
  */
 
 import { show, TriggerError } from "../check/errors.ts";
@@ -16,7 +16,7 @@ import { tradewindCallsUserCode } from "../runtime/user-code.ts";
 import { sleep } from "./sleep.ts";
 import type { Trigger, TriggerContext, TriggerKind } from "./trigger.ts";
 
-/** How long a generator that is still at work after its abort is waited for, before its cleanup runs beside it. */
+/** How long to wait for a generator that is still running after its abort, before its cleanup runs beside it. */
 const END_LIMIT_MS = 5_000;
 
 export function programOf(id: string, checkedKind: () => TriggerKind): TriggerProgram {
@@ -60,12 +60,12 @@ function running(id: string, trigger: Trigger<unknown, unknown>, host: TriggerHo
     const { done, value } = await events.next();
     if (!done) return yielded(id, trigger, value);
     if (value !== undefined)
-      host.log("warn", `trigger ${id} returned ${show(value)}; an event has to be yielded`);
+      host.log("warn", `trigger ${id} returned ${show(value)}; an event must be yielded`);
     return { kind: "done" };
   }
 
   async function end(): Promise<void> {
-    // A generator that is at work takes a return only at its next yield.
+    // A running generator handles a return only at its next yield.
     await underWay?.catch(() => {});
     await events?.return?.();
   }

@@ -23,7 +23,7 @@ class Numbers extends Trigger<{ upTo: number }, { n: number }> {
   }
 }
 
-/** A trigger that yields what it is given. */
+/** A trigger that yields the given values. */
 function yielding(...values: unknown[]) {
   return class Yielding extends Trigger<void, unknown> {
     static id = "test.yielding";
@@ -33,7 +33,7 @@ function yielding(...values: unknown[]) {
   };
 }
 
-test("a trigger is stored as its id and arguments", () => {
+test("stores a trigger as its id and arguments", () => {
   expect(serialise(new Numbers({ upTo: 3 }))).toEqual({
     kind: "test.numbers",
     args: { upTo: 3 },
@@ -60,7 +60,7 @@ test("a trigger is stored as its id and arguments", () => {
   });
 });
 
-test("its program yields one event at a time, and asking for the next one says that the last is stored", async () => {
+test("yields one event at a time and confirms the last with the next call", async () => {
   Numbers.seen = [];
   const host = new RecordingTriggerHost();
   const running = await start(Numbers, { upTo: 2 }, host);
@@ -74,7 +74,7 @@ test("its program yields one event at a time, and asking for the next one says t
   expect(host.lines).toEqual([{ level: "info", message: "no more" }]);
 });
 
-test("a class has a program only under an id of its own", () => {
+test("has a program only with an id of its own", () => {
   class Child extends Numbers {}
   abstract class Base extends Trigger<void, void> {}
   expect(programOf(Numbers).id).toBe("test.numbers");
@@ -92,14 +92,14 @@ test.each([
   ["long queue", { queue: "q".repeat(251) }, /static queue must be a text of 1 to 250 characters/],
   ["replicas", { replicas: 3 }, /static replicas must be 1 or 2, got 3/],
   ["schema", { schema: {} }, /static schema must be a Standard Schema/],
-])("a class with a wrong %s is refused where it is used and where it runs", async (_, statics, says) => {
+])("rejects a class with an invalid %s where it is used and where it runs", async (_, statics, says) => {
   const kind = Object.assign(yielding(), statics);
   const refusal = { code: "TW_BAD_TRIGGER", message: expect.stringMatching(says) };
   expect(() => serialise(new kind())).toThrow(expect.objectContaining(refusal));
   await expect(start(kind, null, new RecordingTriggerHost())).rejects.toMatchObject(refusal);
 });
 
-test("arguments that are not JSON or do not satisfy the schema are refused where the trigger is used", () => {
+test("rejects arguments that are not JSON or do not satisfy the schema where the trigger is used", () => {
   class Open extends Trigger<unknown, void> {
     static id = "test.open";
     override async *run() {}
@@ -119,7 +119,7 @@ test("arguments that are not JSON or do not satisfy the schema are refused where
   expect(() => serialise({} as never)).toThrow(expect.objectContaining({ code: "TW_BAD_TRIGGER" }));
 });
 
-test("stored arguments are checked again where it runs, also by an asynchronous schema, and defaults are filled in", async () => {
+test("validates stored arguments again where it runs, also asynchronously, and fills in defaults", async () => {
   const schema = z.object({
     n: z.number().refine(async (n) => n > 0, "must be positive"),
     unit: z.string().default("s"),
@@ -141,7 +141,7 @@ test("stored arguments are checked again where it runs, also by an asynchronous 
   expect(made).toEqual([{ n: 1, unit: "s" }]);
 });
 
-test("an ending is not an event", async () => {
+test("distinguishes an ending from an event", async () => {
   const kind = yielding(
     endWith.success({ rows: 1 }),
     endWith.fail("gone", { retry: false }),
@@ -167,12 +167,12 @@ test.each([
   ["is not JSON", { at: new Date() }, "TW_EVENT_NOT_JSON", /trigger test\.yielding: event\.at is a Date/],
   ["is too large", "é".repeat(600_000), "TW_EVENT_TOO_LARGE", /event has 1200002 bytes, at most 1048576/],
   ["ends with what is not JSON", endWith.success(1n as never), "TW_EVENT_NOT_JSON", /output is a bigint/],
-])("an event that %s fails the trigger", async (_, value, code, says) => {
+])("fails the trigger if an event %s", async (_, value, code, says) => {
   const running = await start(yielding(value), null, new RecordingTriggerHost());
   await expect(running.next()).rejects.toMatchObject({ code, message: expect.stringMatching(says) });
 });
 
-test("what user code throws is what next rejects with, and a key must be a text", async () => {
+test("rejects next with the error of user code, and with an invalid key", async () => {
   class Broken extends Trigger<void, number> {
     static id = "test.broken";
     // biome-ignore lint/correctness/useYield: it fails before.
@@ -195,7 +195,7 @@ test("what user code throws is what next rejects with, and a key must be a text"
   });
 });
 
-test("cleanup ends the generator first, and what it throws is logged", async () => {
+test("ends the generator before cleanup and logs an error of cleanup", async () => {
   const seen: string[] = [];
   class Held extends Trigger<void, number> {
     static id = "test.held";
@@ -223,7 +223,7 @@ test("cleanup ends the generator first, and what it throws is logged", async () 
   ]);
 });
 
-test("a trigger that is at work when it is aborted ends before its cleanup", async () => {
+test("waits for a running trigger to end before its cleanup", async () => {
   const seen: string[] = [];
   class Listening extends Trigger<void, number> {
     static id = "test.listening";
@@ -246,7 +246,7 @@ test("a trigger that is at work when it is aborted ends before its cleanup", asy
   expect(seen).toEqual(["aborted", "cleanup"]);
 });
 
-test("d.trigger is a node without code whose output is the event", () => {
+test("adds a task without code with d.trigger", () => {
   const defined = dag("x", (d) => {
     const number = d.trigger("number", new Numbers({ upTo: 1 }), { timeout: "1h", retries: 2 });
     d.task("use", { inputs: { number } }, ({ number }) => number.n);
@@ -273,7 +273,7 @@ test("d.trigger is a node without code whose output is the event", () => {
   ).toThrow(/takes no inputs/);
 });
 
-test("a trigger of another copy of the SDK is found by symbol", async () => {
+test("finds a trigger of another copy of the SDK by symbol", async () => {
   const call = serialise(new Numbers({ upTo: 1 }));
   const foreign = { [Symbol.for("tradewind.triggerCall")]: () => call };
   expect(serialise(foreign as never)).toBe(call);

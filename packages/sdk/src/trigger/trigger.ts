@@ -1,6 +1,6 @@
 /**
- * Triggers of the author's own: what a task can wait for without a process of its own. A trigger runs in a child of a
- * triggerer, beside thousands of others, and may be started again elsewhere at any time: all it knows is its arguments.
+ * Custom triggers: a task waits for one without a process of its own. A trigger runs in a child process of a triggerer,
+ * next to thousands of others, and may be restarted elsewhere at any time: its arguments are its only state.
  */
 
 import { show, TriggerError } from "../check/errors.ts";
@@ -16,24 +16,25 @@ import { isoInstant } from "../schedule/instant.ts";
 import { programOf } from "./trigger-program.ts";
 import { CALL, type EVENT, type Waitable } from "./waitable.ts";
 
-/** What `run`, `poll` and `cleanup` receive: log, variables, connections, and the signal to end. */
+/**
+ * The context of `run`, `poll` and `cleanup`.
+ * @example const ready = async (ctx: TriggerContext) => (await fetch("https://jobs.test/7", { signal: ctx.abort })).ok;
+ */
 export interface TriggerContext extends Services {
   /**
-   * Aborted when this process runs the trigger no longer: pass it on to `fetch` and the like. Its `reason.kind` tells
-   * why ({@link TriggerAbortKind}); unless that is "cancelled" or "fired", tasks still wait for it.
+   * Aborted when this process no longer runs the trigger; `reason.kind` is a {@link TriggerAbortKind}, and tasks still
+   * wait unless it is "cancelled" or "fired".
    */
   readonly abort: AbortSignal;
-  /** It has looked at the outside world just now: shown to whoever asks when it last did. */
+  /** Records that the trigger has polled its source, for status displays. */
   polled(): void;
-  /** Runs `work` when fewer than `limit` others are under way for the same key, e.g. a host name. */
+  /** Runs `work` once fewer than `limit` others are running for the same key, e.g. a host name. */
   limited<T>(key: string, limit: number, work: () => Promise<T>): Promise<T>;
 }
 
 /**
- * A kind of trigger: a class with JSON arguments, a `static id`, and a `run` that yields events. To be asked for the
- * next event means that the last one is stored: what it came from can be told so after the `yield`. Statics besides
- * `id`: `schema` (any Standard Schema, checks the arguments), `queue` (which triggerers run it, "default") and
- * `replicas` (2: two triggerers at once, their events told apart by `key`; 1).
+ * A custom trigger: a class with JSON arguments, a `static id` and a `run` that yields events.
+ * @see docs/guides/custom-triggers.md for `static schema`, `queue` and `replicas`.
  *
  * @example
  * ```ts
@@ -57,23 +58,24 @@ export abstract class Trigger<Args = void, Event = void> implements Waitable<Eve
     this.args = args;
   }
 
-  /** Yields events, or {@link endWith} to end the waiting task at once. To return means: no more events. */
+  /**
+   * Yields events, or {@link endWith} to end the waiting task at once. Returning means that there are no more events.
+   */
   abstract run(ctx: TriggerContext): AsyncIterable<Event | Ending>;
 
-  /** The earliest moment it can fire: until shortly before, it is not even started. */
+  /** The earliest moment at which it can fire; the trigger is started shortly before. */
   wakeAt?(): Date | null;
 
   /**
-   * Runs in each process that stops running the trigger: after its last event, when no task waits any more, and when it
-   * moves to another triggerer. Releases what this process holds, and nothing that the wait is about: see `onCancel`.
-   * What it throws is logged.
+   * Runs in each process that stops running the trigger: after its last event, when no task waits for it, and when it
+   * moves to another triggerer. Releases resources of this process only: see `onCancel`. Its errors are logged.
    */
   cleanup?(ctx: TriggerContext): unknown;
 
   /**
-   * Runs, on a worker, when a wait for this trigger ends without its event: the task that waits was cancelled, cleared,
-   * marked or restarted, its run ended, or it was out of time. Once per wait, also when other tasks go on waiting for the
-   * same; after a crash possibly twice. It may cancel what is waited for.
+   * Runs on a worker if a wait for this trigger ends without its event: the task was cancelled, cleared, marked,
+   * restarted or timed out, or its run ended. Runs once per wait, also if other tasks still wait for the same trigger,
+   * and possibly twice after a crash.
    *
    * @example
    * ```ts
@@ -91,15 +93,15 @@ export abstract class Trigger<Args = void, Event = void> implements Waitable<Eve
    */
   onCancel?(ctx: CancelContext): unknown;
 
-  /** Tells two events apart when two triggerers run the same trigger; by their contents when left out. */
+  /** Distinguishes two events if two triggerers run the same trigger (default: by content). */
   key?(event: Event): string;
 
-  /** For the engine. A class without an id of its own, e.g. a base class, has none. */
+  /** For the engine. Undefined for a class without an id of its own, e.g. a base class. */
   static get [TRIGGER](): TriggerProgram | undefined {
     // biome-ignore lint/complexity/noThisInStatic: inherited by every subclass, each with an id of its own.
     const kind = this as unknown as TriggerClass;
     const id = ownId(kind);
-    // Checked when one is started: a class that is wrong must not keep the others of its bundle from being found.
+    // Checked when the trigger is started: an invalid class must not hide the other classes of its bundle.
     return typeof id === "string" ? programOf(id, () => checkedClass(kind)) : undefined;
   }
 
@@ -132,7 +134,7 @@ export abstract class Trigger<Args = void, Event = void> implements Waitable<Eve
   }
 }
 
-/** A trigger class, its statics checked. */
+/** A trigger class with checked statics. */
 export interface TriggerKind {
   readonly id: string;
   readonly queue: string;
@@ -150,7 +152,7 @@ interface TriggerClass {
   new (args: unknown): Trigger<unknown, unknown>;
 }
 
-/** Its own, not an inherited one: two classes with one id could not be told apart in a bundle. */
+/** An inherited id does not count: two classes with one id could not be distinguished in a bundle. */
 function ownId(kind: TriggerClass): unknown {
   return Object.hasOwn(kind, "id") ? kind.id : undefined;
 }
@@ -175,12 +177,12 @@ function checkedClass(kind: TriggerClass): TriggerKind {
   return { id, queue, replicas, schema, make: (args) => new kind(args) };
 }
 
-/** A validator that answers at once is asked where the trigger is used; any other only where it runs. */
+/** A synchronous validator runs where the trigger is used; an asynchronous one only where it runs. */
 function checkNow({ id, schema }: TriggerKind, args: unknown): void {
   const result = schema?.["~standard"].validate(args);
   if (result === undefined) return;
   if (result instanceof Promise) {
-    // Asked again, and heard, by the triggerer.
+    // The triggerer validates again and reports the error.
     result.catch(() => {});
   } else if (result.issues) {
     throw new TriggerError(

@@ -3,7 +3,7 @@ import { durationText } from "../check/wording.ts";
 import type { ErrorFacts } from "../runtime/program.ts";
 
 /**
- * What `ctx.until` rejects with when its `timeout` is over.
+ * The error of a `ctx.until` that timed out.
  *
  * @example
  * ```ts
@@ -20,14 +20,14 @@ export class DeferralTimeoutError extends Error {
   readonly afterMs: number;
 
   constructor(step: string, afterMs: number) {
-    super(`ctx.until(${show(step)}) was not over after ${durationText(afterMs)}`);
+    super(`ctx.until(${show(step)}) timed out after ${durationText(afterMs)}`);
     this.step = step;
     this.afterMs = afterMs;
   }
 }
 
 /**
- * What `ctx.until` rejects with when its trigger failed; `error` has the trigger's own error.
+ * The error of a `ctx.until` whose trigger failed; `error` is the error of the trigger.
  *
  * @example
  * ```ts

@@ -1,45 +1,52 @@
 /**
- * What can be waited for: a trigger of the author's or one that the engine knows. Of either only its call is stored,
- * an id and JSON arguments. Found by symbol, not by class: a trigger may come from a package with its own copy of this
- * SDK.
+ * Triggers, custom or built in. Only the call of a trigger is stored: an id and JSON arguments. Recognised by symbol,
+ * not by class: a trigger may come from another copy of the SDK.
  */
 import { show, TriggerError } from "../check/errors.ts";
 import type { EventIsJson } from "../check/json.ts";
 import type { Json, TriggerCall } from "../manifest.ts";
 import type { RunFacts } from "../runtime/program.ts";
 
-/** Where a trigger answers its call. */
+/** The key of the function that returns a trigger's call. */
 export const CALL: unique symbol = Symbol.for("tradewind.triggerCall") as never;
 
-/** Where something that is waited for turns its event into what the author gets. */
+/** The key of the function that turns a stored event into the value for the author. */
 export const RECEIVE: unique symbol = Symbol.for("tradewind.receive") as never;
 
 export declare const EVENT: unique symbol;
 
-/** Any trigger that fires with `Event`. */
+/**
+ * A trigger or a signal whose event is an `Event`.
+ * @example const wait = (trigger: Waitable<FileEvent>) => d.trigger("file", trigger, { timeout: "6h" });
+ */
 export interface Waitable<Event> {
   /**
-   * `now`: when the wait begins; null where that is not known yet, because the DAG is being defined. `listener`: who
-   * waits; null where it is not a function task.
+   * `now`: when the wait begins; null while the DAG is being defined. `listener`: the waiting function task, or null.
    */
   [CALL](now: Date | null, listener?: Listener | null): TriggerCall;
-  /** Left out where the event is handed on as it is. */
+  /** Missing if the author receives the event unchanged. */
   [RECEIVE]?(event: Json, listener: Listener): Promise<unknown>;
   readonly [EVENT]?: Event;
 }
 
-/** A function task that waits: what signals need to know of it. */
+/** The facts about a waiting function task that signals need. */
 export interface Listener {
   readonly run: RunFacts;
   readonly conf: Json;
-  /** The version of the last signal that it has taken, by the name of what it listened to. */
+  /** The version of the last signal that it has taken, by name and match. */
   readonly taken: Map<string, number>;
 }
 
-/** What a trigger fires with. */
+/**
+ * The event type of a trigger.
+ * @example const event: EventOf<DateTimeTrigger> = "2027-01-04T08:00:00.000Z";
+ */
 export type EventOf<W> = W extends Waitable<infer Event> ? Event : never;
 
-/** A trigger, refused by the compiler when what it fires with is not JSON. */
+/**
+ * A trigger whose event is JSON; otherwise the compiler rejects it.
+ * @example const add = <Event>(id: string, trigger: WaitableJson<Event>) => d.trigger(id, trigger);
+ */
 export type WaitableJson<Event> = Waitable<Event> & EventIsJson<Event>;
 
 export function isWaitable(value: unknown): value is Waitable<unknown> {
@@ -47,23 +54,19 @@ export function isWaitable(value: unknown): value is Waitable<unknown> {
 }
 
 /**
- * What is stored of a trigger: its id and its arguments, checked.
- *
- * @example
- * ```ts
- * const { kind, args } = serialise(new FileTrigger({ path: "/data/in/*.csv" }));
- * ```
+ * Returns the stored form of a trigger: its id and its checked arguments.
+ * @example const { kind, args } = serialise(new FileTrigger({ path: "/data/in/*.csv" }));
  */
 export function serialise(trigger: Waitable<unknown>): TriggerCall {
   return callOf(trigger, new Date());
 }
 
-/** As {@link serialise}, for a wait of a function task. */
+/** Like {@link serialise}, for a wait of a function task. */
 export function callFor(listener: Listener, trigger: Waitable<unknown>): TriggerCall {
   return callOf(trigger, new Date(), listener);
 }
 
-/** As {@link serialise}, for a wait that begins some time after the DAG was defined. */
+/** Like {@link serialise}, for a wait that begins after the DAG was defined. */
 export function callAtDefinition(trigger: unknown): TriggerCall {
   return callOf(trigger, null);
 }

@@ -1,4 +1,4 @@
-/** Which tasks may run now: as many as the run and each task allow at once; pools have room for all. */
+/** Decides which tasks may start: limits of the run and of each task apply, pools are unlimited. */
 import { type Candidate, type Instance, isStreaming, ReadyQueue } from "@tradewind/engine/model";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { DagTestError } from "../errors.ts";
@@ -9,16 +9,16 @@ interface Ready extends Candidate {
   readonly instance: Instance;
 }
 
-/** No task can have this id. */
+/** Not a valid task id. */
 const LIMIT = "";
 
 export class Admission {
   readonly #queue = new ReadyQueue<Ready>();
   readonly #slots: number;
-  /** The DAG's own limit counts streaming tasks too; the test's does not: they would leave no room. */
+  /** The DAG's own limit counts streaming tasks; the limit of the test does not, because they would leave no room. */
   readonly #countsStreams: boolean;
 
-  /** Of each task with a limit of its own in a run (`maxActivePerRun`), by its id. */
+  /** The limits of tasks with `maxActivePerRun`, by id. */
   readonly #limitedTasks: ReadonlyMap<string, number>;
 
   constructor({ concurrency }: RunOptions, { maxActiveTasks, tasks }: DagManifest) {
@@ -49,7 +49,7 @@ export class Admission {
     });
   }
 
-  /** Those that there is room for, the heaviest first. */
+  /** The tasks that may start now, the heaviest first. */
   take(attempts: Attempts): Instance[] {
     for (const limit of [LIMIT, ...this.#limitedTasks.keys()]) this.#queue.release(limit);
     const occupied = this.#countsStreams ? attempts.size : attempts.batchSize;

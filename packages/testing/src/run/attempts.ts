@@ -1,10 +1,9 @@
 /**
- * The attempts that are under way in this process, and how they are stopped. Nothing can kill code in the same process:
- * one that was asked to stop has to end by itself.
+ * The running attempts of this process, and how they are stopped. Code in the same process cannot be killed: an attempt
+ * that was asked to stop has to end by itself.
  *
- * On a virtual clock time stands still while a task works. A streaming task never ends, though, and neither does one
- * that waits to be stopped; so they count as waiting when they have been silent for a while, in real time: no call of
- * `ctx`, and no end.
+ * On a virtual clock time stands still while a task works. A streaming task never ends, and neither does a task that
+ * waits to be stopped; so both count as waiting after a period of real time without a call of `ctx` and without an end.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { type AttemptOutcome, type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
@@ -15,7 +14,7 @@ import type { RunOptions } from "../options.ts";
 import { audible, Silence } from "../signal/silence.ts";
 import { type AttemptCall, timedAttempt } from "./timed-attempt.ts";
 
-/** How an attempt ended. */
+/** The end of an attempt. */
 export interface EndedAttempt {
   readonly instance: Instance;
   readonly attempt: string;
@@ -27,29 +26,32 @@ interface Running {
   readonly instance: Instance;
   readonly stop: AbortController;
   readonly silence: Silence | null;
-  /** Set when it was asked to stop: whether its success is still wanted. */
+  /** Set when it was asked to stop: whether its success still counts. */
   keepsSuccess: boolean | null;
-  /** Gives it up after that. */
+  /** Abandons it after the grace period. */
   patience: NodeJS.Timeout | undefined;
 }
 
 export interface AttemptsParts {
   readonly program: Program;
   readonly isVirtual: boolean;
-  /** Of silence; left out: what is usual for the task. */
+  /** The period without calls; missing: the default of the task. */
   readonly settleMs: number | undefined;
-  /** Fires when the run is over. */
+  /** Fires when the run has ended. */
   readonly runOver: AbortSignal;
   readonly onEnd: (ended: EndedAttempt) => void;
-  /** Some attempt has become silent. */
+  /** Called when an attempt has become silent. */
   readonly onSilence: () => void;
-  /** The test cannot be carried out. */
+  /** The test cannot run as written. */
   readonly refuse: (error: DagTestError) => void;
 }
 
 const STREAMING_SETTLE_MS = 50;
 const BATCH_SETTLE_MS = 1_000;
-/** In real time, whatever the grace: a slow machine is no reason to fail, and whose test hangs wants to know why. */
+/**
+ * In real time, regardless of the grace period: a slow machine must not fail the test, and a hanging test needs an
+ * error.
+ */
 const PATIENCE_MS = { least: 1_000, most: 4_000 };
 
 export class Attempts {
@@ -64,17 +66,17 @@ export class Attempts {
     return this.#running.size;
   }
 
-  /** How many of them are of batch tasks. */
+  /** The number of running attempts of batch tasks. */
   get batchSize(): number {
     return [...this.#running.values()].filter(({ instance }) => !isStreaming(instance.node.manifest)).length;
   }
 
-  /** How many of them are of this task. */
+  /** The number of running attempts of this task. */
   countOf(taskId: string): number {
     return [...this.#running.values()].filter(({ instance }) => instance.node.id === taskId).length;
   }
 
-  /** Some attempt is at work. @param mayBeStopped Something is to come that may stop a task. */
+  /** Returns whether an attempt is working. @param mayBeStopped A pending event may stop a task. */
   isBusy(mayBeStopped: boolean): boolean {
     return [...this.#running.values()].some(({ instance, keepsSuccess, silence }) => {
       if (keepsSuccess !== null || silence?.isSilent !== true) return true;
@@ -82,7 +84,7 @@ export class Attempts {
     });
   }
 
-  /** @param isStoppable Something may stop it while it works. */
+  /** @param isStoppable An event may stop it while it works. */
   start(instance: Instance, call: AttemptCall, isStoppable: boolean): void {
     const { isVirtual, onSilence, runOver, settleMs } = this.#parts;
     const { manifest } = instance.node;
@@ -101,12 +103,12 @@ export class Attempts {
     );
   }
 
-  /** An attempt is to stop. Nothing happens if it has ended meanwhile. */
+  /** Asks an attempt to stop. Has no effect if it has already ended. */
   stop({ attempt, graceMs, isFinal, reason }: Cancel): void {
     const running = this.#running.get(attempt);
     if (!running) return;
     const { instance, keepsSuccess, silence, stop } = running;
-    // What was once done without stays so.
+    // Once its success was ruled out, it stays ruled out.
     running.keepsSuccess = isFinal && keepsSuccess !== false;
     silence?.end();
     if (keepsSuccess !== null) return;
@@ -134,7 +136,7 @@ export class Attempts {
 
 type Send = AttemptCall["host"]["send"];
 
-/** A stream that sends without a pause must let the others have their turn, as it would with a process of its own. */
+/** A stream that sends without a pause must yield to others, as with a process of its own. */
 function unhurried(send: Send): Send {
   return async (signal) => {
     const sent = await send(signal);
@@ -146,12 +148,12 @@ function unhurried(send: Send): Send {
 function notStopped({ node }: Instance, reason: string): DagTestError {
   return new DagTestError(
     "TW_TEST_NOT_STOPPED",
-    `task "${node.id}" was ${reason}, and goes on`,
-    "it must end when ctx.abort is aborted: an engine would kill its process after its grace, a test cannot",
+    `task "${node.id}" was ${reason} and still runs`,
+    "it must end when ctx.abort is aborted: the engine would kill its process after the grace period, a test cannot",
   );
 }
 
-/** Tasks that something may stop while they work. */
+/** Tasks that may be stopped while they work. */
 export function stoppable({ tasks }: DagManifest, { orders = [] }: RunOptions): Set<string> {
   const ordered = orders.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
   const ruled = tasks.filter(

@@ -1,7 +1,7 @@
 /**
- * `env` of DAGs and tasks in a process that runs several at once: to the code of a call, and to the programs it starts,
- * `process.env` has the call's own variables in addition; to all other code it is as it was. What a call changes in it then
- * is its own, too.
+ * `env` of DAGs and tasks in a process that runs several calls at once: the code of a call, and the programs it starts,
+ * see `process.env` with the call's variables; all other code sees it unchanged. Changes that a call makes are local to
+ * it, too.
  */
 import type { OpenWorkTracker } from "@tradewind/engine/open-work";
 
@@ -23,8 +23,8 @@ export function setEnvironment(
 }
 
 /**
- * Once per process, however many copies of this module are in it, and again when a test has replaced `process.env`. It stays:
- * a call that has ended may still have code that runs.
+ * Once per process, even with several copies of this module, and again if a test has replaced `process.env`. It stays
+ * installed: code of a call that has ended may still run.
  */
 function installed(tracker: OpenWorkTracker): WeakMap<object, Changes> {
   const home = globalThis as { [INSTALLED]?: Installed };

@@ -1,4 +1,4 @@
-/** The author's code that no attempt runs: callbacks, `onSignal`. */
+/** Author code that runs outside of attempts: callbacks and `onSignal`. */
 import type {
   GroupChange,
   GroupEvent,
@@ -68,7 +68,7 @@ export class Callbacks {
     await this.#call({ taskId: null, event, tryNumber: of.tryNumber, error: null, host: this.#host("", -1) });
   }
 
-  /** The run has no more time: what is under way fails with it. */
+  /** Times out the run: active tasks fail with it. */
   async timedOut(at: number): Promise<void> {
     const isFailed = ({ state }: Instance) => state === "failed";
     const before = new Set([...this.#model.instances()].filter(isFailed));
@@ -90,7 +90,7 @@ export class Callbacks {
     await this.#call({ taskId: null, groupId, mapIndex, event, tryNumber, error: null, host });
   }
 
-  /** The `onCancel` of a wait that ended without its event, if there is one. */
+  /** Runs the `onCancel` of a wait that ended without its event, if there is one. */
   async cancelled({ deferral, instance }: KeptWait, cause: CancelledWait["cause"]): Promise<void> {
     if (!deferral.onCancel) return;
     const { mapIndex, node, tryNumber } = instance;
@@ -112,7 +112,7 @@ export class Callbacks {
     host.log("error", `callback for ${event} failed: ${done.error.message}`, { stack: done.error.stack });
   }
 
-  /** What a signal means to a task. Never rejects. */
+  /** Calls the `onSignal` of a task. Never rejects. */
   async ask(taskId: string, tryNumber: number, signal: SignalFacts): Promise<ReactOutcome> {
     const { from: _, ...heard } = structuredClone(signal);
     const host = this.#host(taskId, -1);
@@ -127,7 +127,7 @@ export class Callbacks {
     return {
       ...this.#journal.host(taskId, mapIndex),
       abort: new AbortController().signal,
-      // There are no steps here, and nothing is looked at.
+      // There are no steps here, and no trigger is checked.
       recall: async () => ({}),
       remember: async () => {},
       inStep: (_name, work) => work(),

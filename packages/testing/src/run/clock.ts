@@ -1,26 +1,26 @@
-/** What time it is in a run, and how it passes. */
+/** The clock of a run. */
 
-/** Longer waits overflow the timer, and clocks are set meanwhile. */
+/** Longer waits overflow the timer, and the system clock may change. */
 const LONGEST_TIMER_MS = 3_600_000;
 
-/** What a run may hear of before its next moment. */
+/** Events that a run may receive before its next moment. */
 export interface News {
-  /** Something is under way that will report. */
+  /** Work is running that will report. */
   readonly isBusy: boolean;
-  /** Resolves when there is something to hear. */
+  /** Resolves when there is an event. */
   arrival(): Promise<void>;
 }
 
 export interface Clock {
-  /** Whether its time is not that of the world. */
+  /** Whether its time is independent of real time. */
   readonly isVirtual: boolean;
   /** Milliseconds. */
   now(): number;
-  /** Lets time pass until the next moment of the run (Infinity: it has none), or until there is news. */
+  /** Advances until the next moment of the run (Infinity: there is none), or until there is an event. */
   pass(nextMoment: () => number, news: News): Promise<void>;
 }
 
-/** Stands still while something is under way, and jumps to the next moment when nothing is. */
+/** Stands still while work is running, and jumps to the next moment otherwise. */
 export class VirtualClock implements Clock {
   readonly isVirtual = true;
   #now: number;
@@ -39,7 +39,7 @@ export class VirtualClock implements Clock {
   }
 }
 
-/** Goes as fast as the world's, from a start of its own. */
+/** Runs in real time, from a start of its own. */
 export class RealClock implements Clock {
   readonly isVirtual = false;
   readonly #aheadMs: number;
@@ -54,7 +54,7 @@ export class RealClock implements Clock {
 
   async pass(nextMoment: () => number, news: News): Promise<void> {
     const moment = nextMoment();
-    // Without a timer: a task that waits for nothing must not be kept alive by it.
+    // Without a timer, which would keep the process alive for a task that waits for nothing.
     if (moment === Number.POSITIVE_INFINITY) return await news.arrival();
     const leftMs = Math.min(Math.max(0, moment - this.now()), LONGEST_TIMER_MS);
     let timer: NodeJS.Timeout | undefined;

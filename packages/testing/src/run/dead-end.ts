@@ -1,9 +1,9 @@
-/** Why a run can neither go on nor end, or never would, in words for whoever wrote the test. */
+/** Errors for a run that can neither continue nor end, or that would never end. */
 import type { Instance, RunModel } from "@tradewind/engine/model";
 import { DagTestError } from "../errors.ts";
 import type { Waits } from "../trigger/waits.ts";
 
-/** Nothing is under way that would end by itself, and nothing is due. */
+/** No work is running that would end by itself, and nothing is due. */
 export function stuck(
   dagId: string,
   { model, waits }: { readonly model: RunModel; readonly waits: Waits },
@@ -21,7 +21,7 @@ export function stuck(
   return new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);
 }
 
-/** Some task has been started so often that it is likely to be so forever. */
+/** A task has been started so often that the run is likely endless. */
 export function endless({ node, tryNumber }: Instance, elapsedMs: number): DagTestError {
   return new DagTestError(
     "TW_TEST_ENDLESS",

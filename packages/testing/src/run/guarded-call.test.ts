@@ -4,7 +4,7 @@ import { runDag } from "../index.ts";
 
 const pause = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
-test("what would crash the process of a task fails the task that did it, and no other", async () => {
+test("fails only the task that would crash its process", async () => {
   const crashes = dag("crashes", (d) => {
     d.task("works", () => pause(60));
     d.task("leaves", () => process.exit(0));
@@ -41,7 +41,7 @@ test("what would crash the process of a task fails the task that did it, and no 
   expect(run.logs["tells"]).toMatchObject([{ message: expect.stringContaining("in a callback") }]);
 });
 
-test("what a task throws after it has ended reaches nobody", async () => {
+test("ignores errors that a task throws after it has ended", async () => {
   const late = dag("late", (d) => {
     const first = d.task("first", { openWork: "allow" }, () => {
       setTimeout(() => {

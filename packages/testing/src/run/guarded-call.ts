@@ -1,7 +1,7 @@
 /**
- * User code, called as strictly as the engine's task process does it (execute/task-runner of the engine), although it
- * shares this process: what it leaves open, rejects without a handler or throws from a timer, a call of process.exit,
- * and a wait for nothing fail the call that did it, and no other. After its call has ended, none of that is heard.
+ * Calls user code as strictly as the engine's task process (execute/task-runner of the engine), although it shares this
+ * process. Open work, an unhandled rejection, an error in a timer, process.exit and a wait that can never end fail the
+ * call that caused it, and no other. After the call has ended, they are ignored.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { OpenWorkTracker } from "@tradewind/engine/open-work";
@@ -26,7 +26,7 @@ export async function guarded<T>(
     };
     const outcome = tracker.run(guardedCall, () => call(watching));
     await Promise.race([outcome, guardedCall.crashed]);
-    // One turn: a promise rejected and never awaited shows itself now.
+    // One turn: a rejected promise without a handler is reported now.
     await nextTurn();
     return guardedCall.error === null ? await outcome : failed(guardedCall.error);
   } finally {
@@ -57,8 +57,8 @@ class GuardedCall {
 const GUARDS = Symbol.for("tradewind.guardedCalls");
 
 /**
- * Once per process, however many copies of this module are in it, and for as long as it lives: a call that has ended may
- * still have something to throw. @returns The calls that are under way.
+ * Once per process, even with several copies of this module, and until the process ends: a call that has ended may
+ * still throw. @returns The running calls.
  */
 function installedGuards(tracker: OpenWorkTracker): Set<GuardedCall> {
   const home = globalThis as { [GUARDS]?: Set<GuardedCall> };
@@ -90,7 +90,7 @@ function installedGuards(tracker: OpenWorkTracker): Set<GuardedCall> {
   return underWay;
 }
 
-/** In the words of the engine. */
+/** With the message of the engine. */
 function exitError(subject: string, code: number | string): Error {
   const message = `${subject} called process.exit(${code}): let it return instead, only then is it known to be done.`;
   return Object.assign(new Error(message), { name: "TaskError", code: "TASK_PROCESS_DIED" });

@@ -1,4 +1,4 @@
-/** The tries of each task, in order: what the table `task_attempt` holds otherwise, with their outputs. */
+/** The tries of each task in order, with their outputs; the engine stores them in the table `task_attempt`. */
 import { type Instance, isStreaming } from "@tradewind/engine/model";
 import type { TryResult } from "../result.ts";
 
@@ -12,7 +12,7 @@ type End = Pick<TryResult, "state" | "output" | "error" | "reason">;
 export class History {
   readonly #tasks = new Map<string, Try[]>();
 
-  /** A try that has begun already goes on. What was under way before was given up for this one. true: it has begun. */
+  /** Starts a try and ends an earlier one that still runs. Returns false if the try has already begun. */
   begin(instance: Instance, atMs: number): boolean {
     const open = this.#open(instance);
     if (open?.begun.tryNumber === instance.tryNumber) return false;
@@ -22,7 +22,7 @@ export class History {
     return true;
   }
 
-  /** false: none was under way. */
+  /** Returns false if no try was running. */
   end(instance: Instance, end: End, endedMs: number): boolean {
     const open = this.#open(instance);
     if (!open) return false;
@@ -47,7 +47,7 @@ export class History {
   }
 }
 
-/** How a try ends that another one follows because somebody asked for it. */
+/** The end of a try that was stopped for a restart. */
 export function restarted({ node, reason }: Instance): End {
   const state = isStreaming(node.manifest) ? "success" : "skipped";
   return { state, output: undefined, error: undefined, reason };

@@ -1,7 +1,7 @@
 /**
- * One run in this process. The engine's model decides what is next; this class does what scheduler, executor and
- * triggerer do otherwise. On a virtual clock, time moves only when nothing is under way: to the next retry, tick or
- * signal, or to the end of the next wait. So a timeline is the same in every execution, as long as the tasks are.
+ * One run in this process. The engine's model decides what is next; this class replaces scheduler, executor and
+ * triggerer. On a virtual clock, time moves only when no work is running: to the next retry, tick or signal, or to the
+ * end of the next wait. So a timeline is deterministic as long as the tasks are.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import {
@@ -43,9 +43,9 @@ import { StepMemory } from "./step-memory.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 const DAY_MS = 86_400_000;
-/** Of one task: rules that start each other never come to an end, and neither do ticks. */
+/** The limit of tries per task: rules that start each other never end, and neither do ticks. */
 const MAX_TRIES = 10_000;
-/** Who closes a run that nothing else does. */
+/** The reason for closing a run that nothing else closes. */
 const END_OF_TEST = "the end of the test";
 
 export class InProcessRun {
@@ -70,18 +70,18 @@ export class InProcessRun {
   /** When a run that is still open is closed. */
   readonly #closesAt: number;
   readonly #over = new AbortController();
-  /** Tasks that something may stop while they work. */
+  /** Tasks that may be stopped while they work. */
   readonly #stoppable: ReadonlySet<string>;
-  /** What has happened and waits to be heard. */
+  /** Events that are not processed yet. */
   readonly #mailbox: (() => void | Promise<void>)[] = [];
   #wake: () => void = () => {};
   #attemptCount = 0;
   #isTimedOut = false;
   #closedBy: "idle" | "until" | null = null;
-  /** The test cannot be carried out, whatever a task makes of that. */
+  /** Set if the test cannot run as written, even if a task handles the error. */
   #refusal: DagTestError | null = null;
 
-  /** @param facts Of a run that another one asked for. */
+  /** @param facts The facts of a run that another run requested. */
   constructor(program: Program, options: RunOptions, facts: Partial<RunFacts> = {}) {
     this.#manifest = program.describe();
     this.#admission = new Admission(options, this.#manifest);
@@ -152,7 +152,7 @@ export class InProcessRun {
     journal.signals.listen({ heard: (signal) => post(() => this.#heard(signal)), refuse });
   }
 
-  /** As the scheduler has it: a run that nothing drives by its DAG has a drive when somebody gives orders. */
+  /** Like the scheduler: a run without rules has a drive only if there are manual commands. */
   #driveFor({ orders = [] }: RunOptions): NotedDrive | null {
     if (!isDriven(this.#manifest) && orders.length === 0) return null;
     const { dagId, runId } = this.#facts;
@@ -184,12 +184,12 @@ export class InProcessRun {
       const { tryNumber: tries } = this.#retries;
       return new RunResult({ state, reason, runId, tries, tasks, closedBy, ...noted, ...runs });
     } finally {
-      this.#over.abort(new DOMException("the run is over", "AbortError"));
+      this.#over.abort(new DOMException("the run has ended", "AbortError"));
       await this.#waits.close();
     }
   }
 
-  /** Why the run failed; null: it did not. */
+  /** The reason why the run failed; null if it succeeded. */
   async #play(): Promise<string | null> {
     this.#model.start(this.#clock.now());
     for (const signal of this.#outside.take(this.#startedAt)) this.#journal.give(signal);
@@ -209,7 +209,7 @@ export class InProcessRun {
     }
   }
 
-  /** All that follows from what has happened, until nothing follows any more. */
+  /** Applies all consequences of the last events. */
   #settle(): void {
     do {
       this.#expandMaps();
@@ -222,14 +222,14 @@ export class InProcessRun {
     } while (this.#model.beginAgain(this.#clock.now(), (instance) => this.#journal.forget(instance)));
   }
 
-  /** Lets time pass until there is news, or something is due, and sees to it. */
+  /** Advances the clock until there is an event or something is due, and processes it. */
   async #next(): Promise<void> {
     const moments = () => Math.min(this.#nextMoment(), this.#runEnd());
     if (this.#mailbox.length === 0) {
       let isBusy = this.#isBusy();
       if (!isBusy && moments() === NEVER) return this.#stall();
       if (!isBusy && this.#attempts.size > 0 && this.#clock.isVirtual) {
-        // Silent as they are, they share this thread.
+        // Silent attempts share this thread.
         await nextTurn();
         isBusy = this.#isBusy();
       }
@@ -269,7 +269,7 @@ export class InProcessRun {
     } while (this.#model.make(NEVER, now));
   }
 
-  /** A test has no earlier runs, so the past is always in order. */
+  /** A test has no earlier runs, so `dependsOnPast` is always satisfied. */
   #openGates(): void {
     for (const { node, mapIndex } of this.#model.takeGated())
       this.#model.apply({ type: "gateOpened", taskId: node.id, mapIndex }, this.#clock.now());
@@ -290,7 +290,7 @@ export class InProcessRun {
     const now = this.#clock.now();
     const attempt = this.#newAttempt();
     const of = { taskId: node.id, mapIndex, attempt };
-    // A branch may have ruled it out while it stood in line.
+    // A branch may have excluded it while it was queued.
     if (!this.#model.apply({ type: "queued", ...of }, now)) return;
     this.#model.apply({ type: "started", at: now, ...of }, now);
     if (tryNumber > MAX_TRIES) this.#refuse(endless(instance, now - this.#startedAt));
@@ -345,7 +345,7 @@ export class InProcessRun {
     });
   }
 
-  /** When something is due by itself: a signal from outside, a trigger, the end of a wait, a retry, a tick. */
+  /** The next time at which something is due: an external signal, a trigger, a timeout, a retry, a tick. */
   #nextMoment(): number {
     return Math.min(
       this.#outside.nextAt(),
@@ -365,12 +365,12 @@ export class InProcessRun {
     return this.#model.drive?.closed === null ? this.#closesAt : NEVER;
   }
 
-  /** What was fired counts before what is out of time at the same moment, and both before the end of the run. */
+  /** At the same moment, events apply before timeouts, and both before the end of the run. */
   async #fireDue(): Promise<void> {
     const now = this.#clock.now();
     const given = this.#outside.take(now);
     for (const signal of given) this.#journal.give(signal);
-    if (given.length > 0) return; // They are heard first.
+    if (given.length > 0) return; // They are processed first.
     if (this.#nextMoment() > now && this.#closing() <= now) return this.#close("until");
     if (this.#nextMoment() > now && this.#runEnd() <= now) {
       this.#isTimedOut = true;

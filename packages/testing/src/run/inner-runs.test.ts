@@ -13,7 +13,7 @@ const scores = dag("scores", { params: z.object({ region: z.string() }) }, (d) =
   });
 });
 
-test("a sub-DAG runs in the same process, on the same clock, and gives its result", async () => {
+test("runs a sub-DAG in the same process, on the same clock, and returns its result", async () => {
   const parent = dag("parent", (d) => {
     const eu = d.dag("eu", scores, { params: { region: "eu" } });
     const all = d.mapDag("all", scores, { over: ["us", "asia"], params: (region) => ({ region }) });
@@ -40,7 +40,7 @@ test("a sub-DAG runs in the same process, on the same clock, and gives its resul
   );
 });
 
-test("its failure fails the task, each try has a run of its own, and a result that was skipped skips", async () => {
+test("fails the task if its run fails, creates one run per try, and skips the task if the result was skipped", async () => {
   const parent = dag("parent", (d) => {
     d.dag("failing", scores, { params: { region: "nowhere" }, retries: 1 });
     d.dag("empty", scores, { params: { region: "empty" } });
@@ -56,7 +56,7 @@ test("its failure fails the task, each try has a run of its own, and a result th
   expect(failed[0]?.run.runId).not.toBe(failed[1]?.run.runId);
 });
 
-test("the test may say what becomes of a run, and what its tasks gave: then none is run", async () => {
+test("uses the end state and outputs that the test gives instead of running the DAG", async () => {
   const parent = dag("parent", (d) => {
     d.dag("sub", scores, { params: { region: "eu" } });
     d.add("named", new TriggerDagRunOperator({ dagId: "sales", wait: true, outputs: ["count"] }));

@@ -1,6 +1,7 @@
 /**
- * Runs of other DAGs that tasks ask for. One whose DAG is at hand, because a sub-DAG or a triggered DAG was imported, is
- * run here, beside the run that waits for it; unless the test says what becomes of the wait. Others are only noted.
+ * Runs of other DAGs that tasks request. A run whose DAG is loaded, because a sub-DAG or a triggered DAG was imported,
+ * executes here beside the run that waits for it, unless the test gives the outcome of the wait. Other runs are only
+ * recorded.
  */
 
 import type { TriggerOutcome } from "@tradewind/engine/model";
@@ -43,13 +44,13 @@ interface Inner {
 }
 
 export class InnerRuns {
-  /** Those that were only noted. */
+  /** Runs that were only recorded. */
   readonly noted: TriggerRunRequest[] = [];
-  /** Those that have ended. */
+  /** Runs that have ended. */
   readonly ended: SubRun[] = [];
   readonly #parts: InnerRunsParts;
   readonly #runs = new Map<string, Inner>();
-  /** What the test says that tasks of noted runs gave. */
+  /** The outputs of recorded runs that the test gives. */
   readonly #told = new Map<string, Readonly<Record<string, Json>>>();
 
   constructor(parts: InnerRunsParts) {
@@ -66,7 +67,7 @@ export class InnerRuns {
     return { runId, created: true };
   }
 
-  /** When such a run ends, and how; null: it does not run here. Rejects when it cannot be carried out. */
+  /** When such a run ends, and how; null: it does not run here. Rejects if the run cannot execute. */
   async firing(args: Json, since: number): Promise<Firing | null> {
     const of = args as unknown as { readonly dagId: string; readonly runId: string };
     const inner = this.#runs.get(nameOf(of));
@@ -77,7 +78,7 @@ export class InnerRuns {
     return { at: Math.max(since, inner.begunAt + lasted), outcome: { kind: "event", payload, key: null } };
   }
 
-  /** The test has its own words for a wait: with `outputs`, also for what tasks of that run gave. */
+  /** Records the outcome that the test gives for a wait; with `outputs`, also the outputs of that run's tasks. */
   tell(args: Json, outcome: TriggerOutcome): void {
     const outputs = outcome.kind === "event" && (outcome.payload as { outputs?: unknown } | null)?.outputs;
     if (typeof outputs === "object" && outputs !== null)
@@ -104,7 +105,7 @@ export class InnerRuns {
         now: new Date(begunAt),
         logicalDate: request.logicalDate,
         ...(options.clock && { clock: options.clock }),
-        // What is said of a task of this run is not for one of that.
+        // Entries for a task of this run do not apply to a task of the inner run.
         triggers: Object.fromEntries(
           Object.entries(triggers).filter(([key]) => !key.includes("/") || tasks.has(key.split("/", 1)[0]!)),
         ),
@@ -120,7 +121,7 @@ export class InnerRuns {
         ...(request.child && { intervalStart: run.intervalStart, intervalEnd: run.intervalEnd }),
       },
     );
-    // Whoever waits for it hears of it.
+    // The wait for this run receives the error.
     result.then(
       (ended) => this.ended.push({ dagId, ...asker, run: ended }),
       () => {},
@@ -134,7 +135,7 @@ export class InnerRuns {
   }
 }
 
-/** No id of a DAG has a line break. */
+/** Unambiguous: the id of a DAG has no line break. */
 function nameOf({ dagId, runId }: { readonly dagId: string; readonly runId: string }): string {
   return `${dagId}\n${runId}`;
 }
@@ -148,7 +149,7 @@ function given(value: Json | undefined): SettledInput {
   return { state: "success", value };
 }
 
-/** A step of a run inside a task, as one of the run around it. */
+/** A step of an inner run, as a step of the outer run. */
 function inside(taskId: string, event: RunProgress): RunProgress {
   return event.taskId === null ? event : { ...event, taskId: `${taskId} > ${event.taskId}` };
 }

@@ -1,4 +1,4 @@
-/** What a run leaves behind: outputs, errors, logs, timeline. It stands where the store and the log files do otherwise. */
+/** The records of a run: outputs, errors, logs, timeline. Replaces the store and the log files. */
 import {
   type Change,
   InputReader,
@@ -25,7 +25,7 @@ import type { InnerRuns } from "./inner-runs.ts";
 import type { TryEnd } from "./reports.ts";
 import { connectionOf } from "./run-facts.ts";
 
-/** What any code of the run may ask of what was written down. */
+/** The functions of the journal that any code of the run can call. */
 export type JournalHost = Pick<
   TaskHost,
   "log" | "output" | "variable" | "connection" | "triggerRun" | "runEnd" | "isLatest" | "send"
@@ -43,7 +43,7 @@ export class Journal {
   readonly #options: RunOptions;
   readonly #run: RunFacts;
   readonly #inner: InnerRuns;
-  /** Milliseconds since the run began. */
+  /** Milliseconds since the start of the run. */
   readonly #elapsed: () => number;
   readonly #history = new History();
   readonly #outputs = new Map<string, Json | undefined>();
@@ -63,7 +63,7 @@ export class Journal {
     this.#options.onEvent?.(progress);
   }
 
-  /** A try begins, or goes on after a wait. */
+  /** Starts a try, or resumes it after a wait. */
   begin(instance: Instance): void {
     if (this.#history.begin(instance, this.#elapsed())) this.#errors.delete(nameOf(instance));
   }
@@ -80,12 +80,12 @@ export class Journal {
       this.#send(instance.node.id, signal);
   }
 
-  /** It begins again: what it gave before is gone. */
+  /** Removes the output of a task that begins again. */
   forget(instance: Instance): void {
     this.#outputs.delete(nameOf(instance));
   }
 
-  /** A signal from outside. */
+  /** Records an external signal. */
   give(signal: SignalToSend): void {
     const { version } = this.signals.give(signal);
     this.report({ type: "signal", taskId: null, version, ...signal });
@@ -101,7 +101,7 @@ export class Journal {
     this.report({ type: "action", ...action });
   }
 
-  /** Writes down what the model decided: only what an author would call a step. `durationMs` is that of the attempt. */
+  /** Records the changes of the model that an author would call a step. `durationMs` is that of the attempt. */
   note(changes: readonly Change[], durationMs = 0): void {
     const atMs = this.#elapsed();
     for (const { instance } of changes) {
@@ -123,7 +123,7 @@ export class Journal {
     }
   }
 
-  /** A try was stopped for another one that follows. */
+  /** Records a try that was stopped for a restart. */
   restarted(instance: Instance, durationMs: number): void {
     const { node, mapIndex, tryNumber } = instance;
     const end = restarted(instance);
@@ -131,7 +131,7 @@ export class Journal {
     this.report({ type: "ended", taskId: node.id, mapIndex, tryNumber, durationMs, ...end, retryAt: null });
   }
 
-  /** A wait for a trigger has begun. */
+  /** Records that a wait has begun. */
   waits(instance: Instance, { trigger, name, method }: Deferral, since: number): void {
     const { wake, timed } = trigger;
     const wakeAt = wake === null ? null : "at" in wake ? Date.parse(wake.at) : since + wake.afterMs;
@@ -153,13 +153,13 @@ export class Journal {
     this.report({ type: "waiting", taskId: node.id, mapIndex, tryNumber, timeoutAt, ...of });
   }
 
-  /** What an instance is given. Copies, as in production: no task can change what another one sees. */
+  /** The inputs of an instance. Copies, as in production: no task can change the input of another. */
   inputs(model: RunModel, instance: Instance): Record<string, SettledInput> {
     const reader = this.reader(model);
     const { inputs, rule } = instance.node.manifest;
     return Object.fromEntries(
       Object.entries(inputs).map(([name, source]) => {
-        // Here every output is at hand, however large: nothing stands for one.
+        // Every output is in memory, of any size: there are no references.
         const { each, ...input } = structuredClone(reader.input(source, instance)) as SettledInput;
         return [name, each && rule !== "allSuccess" ? { ...input, each } : input];
       }),
@@ -186,7 +186,7 @@ export class Journal {
       connection: async (id) => connectionOf(this.#options, id),
       triggerRun: async (request, program) => this.#inner.trigger(request, program, { taskId, mapIndex }),
       runEnd: (request) => this.#inner.runEnd(request),
-      // Somebody wants just this run.
+      // A test runs just this run.
       isLatest: async () => true,
       send: async (signal) => ({ version: this.#send(taskId, signal).version }),
     };
@@ -217,7 +217,7 @@ export class Journal {
     return instance.state === "success" ? this.#outputs.get(nameOf(instance)) : undefined;
   }
 
-  /** Of a mapped task: the list of them. */
+  /** For a mapped task: the list of its outputs. */
   #outputOfTask(taskId: string): Json | undefined {
     if (this.#outputs.has(`${taskId} -1`)) return this.#outputs.get(`${taskId} -1`);
     const own = [...this.#outputs].filter(([name]) => name.startsWith(`${taskId} `));
@@ -227,7 +227,7 @@ export class Journal {
   }
 }
 
-/** No id has a space. */
+/** Unambiguous: ids have no space. */
 function nameOf({ mapIndex, node }: Instance): string {
   return `${node.id} ${mapIndex}`;
 }

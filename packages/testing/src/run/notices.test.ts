@@ -7,7 +7,7 @@ const fail = (why: string) => () => {
 };
 const pager = webhook("pager");
 
-test("notices are recorded with what they say, and not sent", async () => {
+test("records notices with their content without sending them", async () => {
   const defined = dag(
     "x",
     { onFailure: [pager, email({ to: "ops@example.com", connection: "mail" })], onSuccess: pager },
@@ -48,7 +48,7 @@ test("notices are recorded with what they say, and not sent", async () => {
   expect(notices[5]).toMatchObject({ reason: "task_failure", cause: { taskId: "broken", tryNumber: 2 } });
 });
 
-test("a signal among them is heard by the run", async () => {
+test("delivers the signal of a notice to the run", async () => {
   const failed = signal("failed");
   const defined = dag("x", { endWhen: "batchDone" }, (d) => {
     d.task("broken", { onFailure: sendSignal(failed) }, fail("no disk"));
@@ -61,7 +61,7 @@ test("a signal among them is heard by the run", async () => {
   expect(run.task("clean").output).toMatchObject([{ event: "task.failed", taskId: "broken", cause: null }]);
 });
 
-test("a run that is out of time takes its tasks with it, and tells of both", async () => {
+test("sends notices about a run that times out and about its tasks", async () => {
   const defined = dag("x", { runTimeout: "1m", onFailure: pager }, (d) => {
     d.task("waits", { retries: 3, retryDelay: "1h", onFailure: pager }, fail("not yet"));
     d.task("hangs", { onFailure: pager }, (_, ctx) =>

@@ -1,4 +1,4 @@
-/** Notices of a test: recorded, and not sent. Signals are heard by the run, as in production. */
+/** Notices of a test: recorded, and not sent. The run receives the signals, as in production. */
 import {
   failureReason,
   firstFailure,

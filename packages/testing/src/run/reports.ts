@@ -1,4 +1,7 @@
-/** What attempts and triggers report, put to the model as the scheduler does (run/loaded/run-actor.ts of the engine). */
+/**
+ * Applies the reports of attempts and triggers to the model, like the scheduler (run/loaded/run-actor.ts of the
+ * engine).
+ */
 import {
   type AttemptEnd,
   type AttemptOutcome,
@@ -16,7 +19,7 @@ import type { Callbacks } from "./callbacks.ts";
 import type { Clock } from "./clock.ts";
 import type { Journal } from "./journal.ts";
 
-/** What ends a try. */
+/** The outcomes that end a try. */
 export type TryEnd = Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
 
 export interface ReportsParts {
@@ -35,7 +38,7 @@ export class Reports {
     this.#parts = parts;
   }
 
-  /** What has changed is written down; `durationMs` is that of the attempt that made it change. */
+  /** Records the changes of the model; `durationMs` is that of the attempt that caused them. */
   note(durationMs?: number): void {
     const { journal, model } = this.#parts;
     journal.note(model.takeChanges(), durationMs);
@@ -53,7 +56,7 @@ export class Reports {
     else if (stateOf(instance) === "success") await this.#runCallback(instance, SUCCESS);
   }
 
-  /** It begins by waiting: no attempt is needed before its trigger fires. */
+  /** Starts a task with a wait: it needs no attempt before its trigger fires. */
   startWaiting(instance: Instance, attempt: string, deferral: Deferral): void {
     const { clock, journal, model, waits } = this.#parts;
     const at = clock.now();
@@ -63,7 +66,7 @@ export class Reports {
     waits.begin(instance, attempt, deferral);
   }
 
-  /** A wait is over. */
+  /** Applies the end of a wait. */
   async follow({ instance, attempt }: KeptWait, result: WaitResult): Promise<void> {
     const { clock, model } = this.#parts;
     if (instance.state !== "deferred" || instance.attempt !== attempt) return;
@@ -76,7 +79,7 @@ export class Reports {
     await this.#runCallback(instance, result);
   }
 
-  /** The task's callback for how its try has ended, if it has. */
+  /** Runs the task's callback for the end of its try, if it has ended. */
   async #runCallback(instance: Instance, outcome: AttemptOutcome): Promise<void> {
     const { callbacks } = this.#parts;
     if (outcome.kind === "success") await callbacks.ofTask(instance, "success");
@@ -109,7 +112,7 @@ function isTryEnd(outcome: AttemptOutcome): outcome is TryEnd {
   return outcome.kind === "success" || outcome.kind === "failed" || outcome.kind === "skipped";
 }
 
-/** As it is now: the model changes it behind the compiler's back. */
+/** Reads the state again: the model changes it, which the compiler cannot see. */
 function stateOf(instance: Instance): string {
   return instance.state;
 }

@@ -2,7 +2,7 @@ import { dag } from "@tradewind/sdk";
 import { expect, test } from "vitest";
 import { runDag } from "../run-dag.ts";
 
-test("a failed group runs again as a whole, and is told of", async () => {
+test("retries a failed group as a whole and runs its callbacks", async () => {
   const calls: string[] = [];
   const tell = (ctx: { groupId: string; event: string; tryNumber: number }) =>
     void calls.push(`${ctx.groupId} ${ctx.event} ${ctx.tryNumber}`);
@@ -23,7 +23,7 @@ test("a failed group runs again as a whole, and is told of", async () => {
   expect(calls).toEqual(["g retry 1", "g retry 2", "g success 3"]);
 });
 
-test("an item of a mapped group runs again by itself, and its callbacks are given its map index", async () => {
+test("retries an item of a mapped group separately and passes its map index to callbacks", async () => {
   const calls: string[] = [];
   const tell = (ctx: { event: string; mapIndex: number; tryNumber: number }) =>
     void calls.push(`${ctx.mapIndex} ${ctx.event} ${ctx.tryNumber}`);
@@ -44,7 +44,7 @@ test("an item of a mapped group runs again by itself, and its callbacks are give
   expect(calls.sort()).toEqual(["0 success 1", "1 retry 1", "1 success 2", "2 success 1"]);
 });
 
-test("a failed run is tried again as often as it says, and fails only then", async () => {
+test("retries a failed run up to its limit before it fails", async () => {
   const calls: string[] = [];
   const retried = dag(
     "retried",
@@ -63,7 +63,7 @@ test("a failed run is tried again as often as it says, and fails only then", asy
   expect(calls).toEqual(["failure"]);
 });
 
-test("a run that is out of time is not tried again", async () => {
+test("does not retry a run that timed out", async () => {
   const late = dag("late", { runRetries: 3, runRetryDelay: "10m", runTimeout: "15m" }, (d) => {
     d.task("bad", () => {
       throw new Error("bad");

@@ -1,4 +1,4 @@
-/** What runs again as a whole: failed groups, and the failed run itself; and the callbacks of groups. */
+/** Retries of failed groups and of the failed run, and the callbacks of groups. */
 import { type RunModel, type RunVerdict, runRetryAt } from "@tradewind/engine/model";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Callbacks } from "./callbacks.ts";
@@ -15,7 +15,7 @@ export interface RetriesParts {
 
 export class Retries {
   readonly #parts: RetriesParts;
-  /** Which try of the run it is. */
+  /** The try of the run. */
   tryNumber = 1;
   #retryAt: number | null = null;
 
@@ -23,7 +23,7 @@ export class Retries {
     this.#parts = parts;
   }
 
-  /** Whether a run that has come to this verdict is not over yet. */
+  /** Returns whether a run with this verdict is retried. */
   follow(verdict: RunVerdict, isTimedOut: boolean): boolean {
     const { clock, manifest } = this.#parts;
     const run = { tryNumber: this.tryNumber, verdict, isTimedOut };
@@ -36,14 +36,14 @@ export class Retries {
     return this.#retryAt ?? Number.POSITIVE_INFINITY;
   }
 
-  /** Calls the callbacks of groups that have ended, or are tried again. */
+  /** Calls the callbacks of groups that have ended or are retried. */
   async tell(): Promise<void> {
     const { callbacks, model } = this.#parts;
     for (const change of model.groups?.takeChanges() ?? [])
       for (const each of change.events) await callbacks.ofGroup(change, each);
   }
 
-  /** Begins what is due. */
+  /** Starts the retries that are due. */
   begin(now: number): void {
     const { journal, manifest, model } = this.#parts;
     const again = model.groups?.begin(now) ?? [];

@@ -34,7 +34,7 @@ export function startOf(options: RunOptions): number {
   return options.now === undefined ? Date.now() : Date.parse(isoOption("now", options.now));
 }
 
-/** As it would arrive over the API: a copy, only JSON, and no member that the DAG's params do not know. */
+/** The conf as it would arrive over the API: a JSON copy, without keys that the DAG's params do not declare. */
 export function confOf(options: RunOptions, { dagId, paramsSchema }: DagManifest): Json {
   const conf = jsonOf(options.conf ?? {});
   const [unknown] = unknownConfKeys(paramsSchema, conf);

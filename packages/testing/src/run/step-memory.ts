@@ -1,9 +1,9 @@
-/** What function tasks have done, by try and by the name of the step: what the table `journal` holds otherwise. */
+/** The recorded steps of function tasks, by try and name; the engine stores them in the table `journal`. */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Instance } from "@tradewind/engine/model";
 import type { JournalEntry, TaskHost } from "@tradewind/sdk/program";
 
-/** Which `ctx.once` the code that asks belongs to. */
+/** The `ctx.once` of the calling code. */
 const currentStep = new AsyncLocalStorage<string>();
 
 export type StepHost = Pick<TaskHost, "recall" | "remember" | "inStep" | "currentStep">;
@@ -11,13 +11,13 @@ export type StepHost = Pick<TaskHost, "recall" | "remember" | "inStep" | "curren
 export class StepMemory {
   readonly #tries = new Map<string, Map<string, JournalEntry>>();
 
-  /** The first entry of a name stands. */
+  /** The first entry of a name wins. */
   keep(instance: Instance, name: string, entry: JournalEntry): void {
     const steps = this.#of(instance);
     if (!steps.has(name)) steps.set(name, structuredClone(entry));
   }
 
-  /** For an attempt of the instance's current try: another try begins with nothing. */
+  /** For an attempt of the instance's current try: another try begins without entries. */
   host(instance: Instance, attempt: string): StepHost {
     const steps = this.#of(instance);
     return {

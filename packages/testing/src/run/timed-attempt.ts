@@ -1,6 +1,6 @@
 /**
- * One attempt with its time limit. Nothing can stop code in the same process: an attempt that goes on after its
- * abort is left behind, and what it says later is not heard.
+ * One attempt with its time limit. Code in the same process cannot be killed: an attempt that continues after its abort
+ * is abandoned, and its later reports are ignored.
  */
 import type { ErrorFacts, Program, TaskCall, TaskHost, TaskOutcome } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
@@ -9,9 +9,9 @@ import { guarded } from "./guarded-call.ts";
 export type AttemptCall = Omit<TaskCall, "host"> & { readonly host: Omit<TaskHost, "abort"> };
 
 export interface Limits {
-  /** Of the whole try, waits included. */
+  /** The limit of the whole try, including waits. */
   readonly timeoutMs: number | null;
-  /** Fires when it is to stop: nobody wants its end then, or at most its success. */
+  /** Fires when it has to stop: then its outcome is ignored, or only its success counts. */
   readonly stop: AbortSignal;
 }
 

@@ -1,7 +1,7 @@
 /**
- * How the run hears its signals: one by one, in the order of the log, as the scheduler does (run/drive/run-subscriptions.ts of
- * the engine). A task with an `onSignal` is asked what a signal means to it; until it has answered, its later signals
- * wait, and nothing else does. One that keeps failing is asked five times, and then the signal is a dead letter.
+ * Delivers signals to the run one by one, in the order of the log, like the scheduler (run/drive/run-subscriptions.ts
+ * of the engine). A task with an `onSignal` is called for each of its signals; until it returns, only its own later
+ * signals wait. After five failed calls the signal is a dead letter.
  */
 import { namesMatch, type RunModel, type SignalFacts } from "@tradewind/engine/model";
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
@@ -16,14 +16,14 @@ interface Queue {
   readonly taskId: string;
   readonly names: NonNullable<TaskManifest["reacts"]>;
   readonly signals: SignalFacts[];
-  /** About the first of them. */
+  /** The call for the first of them. */
   asked: Asked | null;
 }
 
 interface Asked {
   attempts: number;
   isOpen: boolean;
-  /** Set: it failed, and is asked again then. */
+  /** Set after a failure: the time of the next call. */
   againAt: number | null;
   answer: Extract<ReactOutcome, { ok: true }>["action"] | null;
 }
@@ -34,9 +34,9 @@ export interface HearingParts {
   readonly manifest: DagManifest;
   readonly model: RunModel;
   readonly run: RunFacts;
-  /** Asks the `onSignal` of a task. */
+  /** Calls the `onSignal` of a task. */
   readonly ask: (taskId: string, signal: SignalFacts) => Promise<ReactOutcome>;
-  /** Tells the run, when it listens next. */
+  /** Posts an event, which the run processes next. */
   readonly post: (news: () => void) => void;
 }
 
@@ -56,12 +56,12 @@ export class Hearing {
     );
   }
 
-  /** It is not known yet what some `onSignal` answers. */
+  /** A call of an `onSignal` is pending. */
   get isAsking(): boolean {
     return this.#queues.some(({ asked }) => asked?.isOpen);
   }
 
-  /** When an `onSignal` that failed is asked again; Infinity: none has. */
+  /** The next retry of a failed `onSignal`; Infinity: there is none. */
   nextAt(): number {
     return Math.min(...this.#queues.map(({ asked }) => asked?.againAt ?? Number.POSITIVE_INFINITY));
   }
@@ -70,7 +70,7 @@ export class Hearing {
     this.#inbox.push(signal);
   }
 
-  /** Puts what has arrived to the rules, and what was answered into effect; asks what is to be asked. */
+  /** Evaluates rules for new signals, applies the actions of `onSignal`, and starts pending calls. */
   hear(): void {
     for (const signal of this.#inbox.splice(0)) {
       for (const { names, signals } of this.#queues)
@@ -139,7 +139,7 @@ export class Hearing {
     model.apply({ type: "ordered", ...order, reason: key, by: [version] }, clock.now());
   }
 
-  /** An order by hand. */
+  /** Applies a manual command. */
   #obey({ key, value }: SignalFacts): void {
     const { clock, journal, model, run } = this.#parts;
     const own = `${run.dagId}/${run.runId}`;
@@ -148,7 +148,7 @@ export class Hearing {
       model.apply({ type: "closed", reason: by }, clock.now());
     } else if (key.startsWith(`${own}/`)) {
       const order = { taskId: key.slice(own.length + 1), action };
-      // A run that is closed starts nothing any more.
+      // A closed run starts nothing.
       if (model.apply({ type: "ordered", ...order, reason: by }, clock.now())) journal.act({ ...order, by });
     }
   }

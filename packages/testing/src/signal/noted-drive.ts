@@ -1,4 +1,4 @@
-/** What drives the run, as the engine has it, and says what it does. */
+/** The engine's drive of a run, with a record of its actions. */
 import { Drive, type Firing, type Heard } from "@tradewind/engine/model";
 import type { Action } from "../result.ts";
 
@@ -15,7 +15,7 @@ export class NotedDrive extends Drive {
   override hear(heard: Heard): Firing[] {
     const firings = super.hear(heard);
     for (const { action, by, taskId } of firings) {
-      // The run's own is told when it is closed.
+      // The action of the run itself is recorded when it is closed.
       if (taskId === null) continue;
       this.#note({ taskId, action, by: [...new Set(by.map(({ key }) => key))].join(", ") });
     }

@@ -1,11 +1,11 @@
-/** What comes from outside while a run goes on: signals, and orders by hand, each at its moment of the run's clock. */
+/** External events of a run: signals and manual commands, each at its time on the run's clock. */
 import type { Json } from "@tradewind/sdk";
 import type { RunFacts, SignalToSend } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
 import { momentOption } from "../moment.ts";
 import type { GivenOrder, GivenSignal, RunOptions } from "../options.ts";
 
-/** Orders are signals too, as in the log of the engine. */
+/** Commands are signals, as in the log of the engine. */
 export const ACTION_NAMESPACE = "action";
 
 const ACTIONS: ReadonlySet<string> = new Set(["start", "restart", "stop"]);
@@ -22,9 +22,9 @@ export interface OutsideParts {
 }
 
 export class Outside {
-  /** In order of time; what is given for the same moment comes in the order written, signals first. */
+  /** In the order of time; at the same moment in the order written, signals first. */
   readonly #coming: Coming[];
-  /** The moment of the last one. */
+  /** The time of the last event. */
   readonly lastAt: number;
 
   constructor({ orders = [], signals = [] }: Pick<RunOptions, "orders" | "signals">, parts: OutsideParts) {
@@ -36,7 +36,7 @@ export class Outside {
     this.lastAt = this.#coming.at(-1)?.at ?? parts.startedAt;
   }
 
-  /** Infinity: nothing comes any more. */
+  /** Infinity: there are no more events. */
   nextAt(): number {
     return this.#coming[0]?.at ?? Number.POSITIVE_INFINITY;
   }
@@ -50,7 +50,7 @@ export class Outside {
 function comingSignal(given: GivenSignal, name: string, { startedAt }: OutsideParts): Coming {
   const { namespace = "default", key, value } = given;
   if (namespace === ACTION_NAMESPACE)
-    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: what people do by hand is given in "orders"`);
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: manual commands belong in "orders"`);
   return { at: momentOption(name, given, startedAt), signal: { namespace, key, value: jsonOf(key, value) } };
 }
 
@@ -59,7 +59,7 @@ function comingOrder(given: GivenOrder, name: string, { run, startedAt, taskIds 
   if (!ACTIONS.has(action))
     throw new DagTestError("TW_TEST_BAD_OPTION", `${name}.action must be "start", "restart" or "stop"`);
   if (task === undefined && action !== "stop")
-    throw new DagTestError("TW_TEST_BAD_OPTION", `${name} names no task: a run itself can only be stopped`);
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name} has no task: a run can only be stopped`);
   if (task !== undefined && !taskIds.has(task)) {
     const known = [...taskIds].join(", ");
     throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: the DAG has no task "${task}", but ${known}`);

@@ -1,4 +1,4 @@
-/** The signals of a test: those that were given to it, and those that tasks of the run have sent. */
+/** The signals of a test: given signals, and signals that tasks of the run have sent. */
 import { fitsWait, type RunName, type SignalFacts } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
@@ -6,13 +6,13 @@ import type { ReceivedSignal, SignalToSend } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
 import type { SentSignal } from "../result.ts";
 
-/** A stream without end and without a pause would never let the run go on. */
+/** A stream without end and without a pause would block the run. */
 const MAX_SENT = 10_000;
 
 export interface SignalListener {
-  /** Called with each signal from now on. */
+  /** Called with each new signal. */
   readonly heard: (signal: SignalFacts) => void;
-  /** The test cannot be carried out. */
+  /** The test cannot run as written. */
   readonly refuse: (error: DagTestError) => void;
 }
 
@@ -21,7 +21,7 @@ export class SignalLog {
   readonly #sent: SentSignal[] = [];
   #listener: SignalListener = { heard: () => {}, refuse: () => {} };
 
-  /** What the run itself has sent, in order. */
+  /** The signals that the run itself has sent, in order. */
   get sent(): readonly SentSignal[] {
     return this.#sent;
   }
@@ -30,12 +30,12 @@ export class SignalLog {
     this.#listener = listener;
   }
 
-  /** From outside. */
+  /** Adds an external signal. */
   give(signal: SignalToSend): SentSignal {
     return this.#add(signal, null);
   }
 
-  /** By a task of the run. */
+  /** Adds a signal of a task of the run. */
   send(signal: SignalToSend, from: RunName): SentSignal {
     if (this.#sent.length >= MAX_SENT) {
       const error = new DagTestError(
@@ -51,14 +51,14 @@ export class SignalLog {
     return sent;
   }
 
-  /** The first that a wait is over with; null: there is none yet. Everything here was sent since the run started. */
+  /** The first signal that ends a wait; null: there is none yet. All signals here were sent since the run started. */
   first(args: Json): SignalEvent | null {
     const wait = args as unknown as SignalArgs;
     const found = this.#log.find((signal) => signal.version > (wait.after ?? 0) && fitsWait(wait, signal));
     return found ? { key: found.key, value: found.value, version: found.version } : null;
   }
 
-  /** Copies, as in production: no task can change what another one sees. */
+  /** Copies, as in production: no task can change the input of another. */
   byVersion(versions: readonly number[]): ReceivedSignal[] {
     return versions.flatMap((version) => {
       const found = this.#log[version - 1];

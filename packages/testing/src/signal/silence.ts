@@ -1,4 +1,4 @@
-/** Whether a task has been silent for a while, in real time: no call of its `ctx`. */
+/** Detects that a task has made no call of its `ctx` for a period of real time. */
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { AttemptCall } from "../run/timed-attempt.ts";
 
@@ -18,7 +18,7 @@ export class Silence {
     return this.#isSilent;
   }
 
-  /** The task, making itself heard. */
+  /** Called at each call of the task's `ctx`. */
   break(): void {
     if (this.#isOver) return;
     this.#calls++;
@@ -26,13 +26,13 @@ export class Silence {
     this.#timer.refresh();
   }
 
-  /** Nobody cares any more. */
+  /** Stops the detection. */
   end(): void {
     this.#isOver = true;
     clearTimeout(this.#timer);
   }
 
-  /** Where the process was held up, the task was too: what is due for it gets its turn first. */
+  /** If the process was blocked, the task was, too: pending work of the task runs first. */
   async #settle(): Promise<void> {
     const calls = this.#calls;
     for (let turn = 0; turn < 2; turn++) await nextTurn();
@@ -44,7 +44,7 @@ export class Silence {
 
 type Host = AttemptCall["host"];
 
-/** What a task asks for breaks its silence. */
+/** Calls of the host break the silence. */
 export function audible(host: Host, silence: Silence): Host {
   const heard = <Args extends unknown[], T>(call: (...args: Args) => T) => {
     return (...args: Args): T => {

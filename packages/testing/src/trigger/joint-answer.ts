@@ -1,6 +1,6 @@
 /**
- * What becomes of a joint wait, given what becomes of its members. An answer is evaluated again whenever a signal was
- * sent or a trigger that is run has fired: until then it may not be known which member is the first.
+ * The outcome of a joint wait from the outcomes of its members. An answer is evaluated again after each signal and each
+ * event of a running trigger: until then the first member may be unknown.
  */
 import { firstEvent, membersOf } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
@@ -10,15 +10,17 @@ import type { Clock } from "../run/clock.ts";
 import { abortReason } from "./live-trigger.ts";
 import type { Asker, Firing } from "./trigger-desk.ts";
 
-/** When a trigger fires, as far as it is known; null: nothing makes it fire so far. */
+/** When a trigger fires, as far as it is known; null: it does not fire yet. */
 export type Answer = () => Firing | null;
 
 export type Ask = (call: TriggerCall, asker: Asker) => Promise<Answer>;
 
-/** In real time: how long a trigger that is run may take before a member that fires later on the virtual clock is first. */
+/**
+ * In real time: how long a running trigger may take before a member that fires later on the virtual clock comes first.
+ */
 const RUN_MS = 1_000;
 
-/** Fires when the last member does; what ends or fails one of them ends the whole. */
+/** Fires with the last member; a member that ends or fails ends the whole wait. */
 export async function answerOfAll(call: TriggerCall, asker: Asker, ask: Ask): Promise<Answer> {
   const over = new AbortController();
   const host = { ...asker.host, abort: AbortSignal.any([asker.host.abort, over.signal]) };
@@ -39,7 +41,7 @@ export async function answerOfAll(call: TriggerCall, asker: Asker, ask: Ask): Pr
   ]);
 }
 
-/** The joint waits for the first of several of which it is not known yet when they fire. */
+/** The joint waits for the first of several triggers whose times are not known yet. */
 export class AnyAnswers {
   readonly #clock: Clock;
   readonly #undecided = new Set<() => void>();
@@ -53,10 +55,7 @@ export class AnyAnswers {
     for (const decide of this.#undecided) decide();
   }
 
-  /**
-   * Fires with the first member that does. A member that the test says nothing about does not fire, unless there is no
-   * other.
-   */
+  /** Fires with the first member that fires. A member without an entry does not fire, unless there is no other. */
   async answer(call: TriggerCall, asker: Asker, ask: Ask): Promise<Answer> {
     const clock = this.#clock;
     const members = memberAskers(call, asker);
@@ -113,7 +112,7 @@ function allOf(answers: readonly (readonly [string, Answer])[]): Firing | null {
   return { at, outcome: { kind: "event", payload, key: null } };
 }
 
-/** Of those that fire at the same moment, the first in the order of the call. */
+/** At the same moment, the first in the order of the call wins. */
 function firstOf(
   call: TriggerCall,
   members: readonly (readonly [string, TriggerCall, Asker])[],

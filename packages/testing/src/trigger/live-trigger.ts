@@ -1,14 +1,14 @@
-/** Triggers of the author's own that are really run, in this process. */
+/** Custom triggers that run in this process. */
 
 import type { TriggerOutcome } from "@tradewind/engine/model";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerAbortKind, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import { failedWith } from "./trigger-script.ts";
 
-/** How long a trigger may take after its event, e.g. to acknowledge it, before it is told that it is over. */
+/** How long a trigger may take after its event, e.g. to acknowledge it, before it is aborted. */
 const FAREWELL_MS = 100;
 
-/** `abort.reason` of a trigger, with the `kind` that a triggerer gives it. */
+/** The `abort.reason` of a trigger, with the `kind` that a triggerer sets. */
 export function abortReason(kind: TriggerAbortKind, message: string, name = "AbortError"): DOMException {
   return Object.assign(new DOMException(message, name), { kind });
 }
@@ -16,7 +16,7 @@ export function abortReason(kind: TriggerAbortKind, message: string, name = "Abo
 export class LiveTriggers {
   readonly #farewells = new Set<Promise<void>>();
 
-  /** Its first outcome; null when it was aborted before. */
+  /** Its first outcome; null if it was aborted before. */
   async run(program: TriggerProgram, call: TriggerCall, host: TriggerHost): Promise<TriggerOutcome | null> {
     const over = new AbortController();
     const stop = () => over.abort(host.abort.reason);
@@ -30,13 +30,13 @@ export class LiveTriggers {
     } catch (error) {
       if (!over.signal.aborted) outcome = failedWith(error);
     }
-    // The wait ends with the event. The trigger may need a moment more, in which nothing tells it to stop.
+    // The wait ends with the event. The trigger may still acknowledge it, so it is not aborted yet.
     host.abort.removeEventListener("abort", stop);
     if (running !== undefined) this.#dismiss(running, over, outcome);
     return outcome;
   }
 
-  /** All of them have cleaned up. */
+  /** Resolves when all triggers have cleaned up. */
   async close(): Promise<void> {
     await Promise.all(this.#farewells);
   }
@@ -60,11 +60,11 @@ async function firstOf(running: RunningTrigger, abort: AbortSignal): Promise<Tri
   if (first === null) return null;
   if (first.kind === "event") return { kind: "event", payload: first.payload, key: null };
   if (first.kind === "ending") return { kind: "ending", ending: first.ending };
-  const message = "The trigger returned without an event: whoever waits for it would wait forever.";
+  const message = "The trigger returned without an event: its waiters would wait forever.";
   throw Object.assign(new Error(message), { code: "TRIGGER_ENDED_WITHOUT_EVENT" });
 }
 
-/** To ask for the next event is to say that the last one is stored. */
+/** The call for the next event confirms that the last one is stored. */
 async function acknowledge(running: RunningTrigger): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {

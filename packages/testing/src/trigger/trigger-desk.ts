@@ -1,6 +1,6 @@
 /**
- * Where a run asks what becomes of a trigger. The test's own words come first; time passes by the run's clock; nothing
- * else looks at the outside world, except a class of the author's own that the test asked to be run.
+ * Finds the outcome of a trigger. Entries of the test come first; time passes on the run's clock; apart from custom
+ * classes that the test asks to run, nothing accesses external systems.
  */
 
 import type { TriggerOutcome } from "@tradewind/engine/model";
@@ -18,20 +18,20 @@ import { LiveTriggers } from "./live-trigger.ts";
 import { misspelt } from "./trigger-keys.ts";
 import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
 
-/** Who asks. */
+/** The wait that needs the outcome. */
 export interface Asker {
   readonly instance: Instance;
   /** The name or method of the wait; in a joint wait followed by that of the member. */
   readonly step: string | null;
-  /** When the wait began; for a look of a sensor, when its try did. */
+  /** When the wait began; for a poll of a sensor, when its try began. */
   readonly since: number;
-  /** For a trigger that is run; its abort is the end of the wait. */
+  /** For a running trigger; its abort is the end of the wait. */
   readonly host: TriggerHost;
-  /** Called when the answer may have changed, also before it is given. */
+  /** Called when the answer may have changed, also before it is returned. */
   readonly changed: () => void;
 }
 
-/** What a trigger does, and when. */
+/** The outcome of a trigger, and its time. */
 export interface Firing {
   readonly at: number;
   readonly outcome: TriggerOutcome;
@@ -65,12 +65,12 @@ export class TriggerDesk {
     this.#anyAnswers = new AnyAnswers(clock);
   }
 
-  /** A signal was sent: answers that were given may be others now. */
+  /** A signal was sent: earlier answers may have changed. */
   signalled(): void {
     this.#anyAnswers.signalled();
   }
 
-  /** When it fires. Rejects when the test does not say. */
+  /** Returns when the trigger fires. Rejects if the test has no entry for it. */
   async ask(call: TriggerCall, asker: Asker): Promise<Answer> {
     const ask = (member: TriggerCall, as: Asker) => this.ask(member, as);
     const isScripted = this.#find(call, asker) !== null;
@@ -83,7 +83,7 @@ export class TriggerDesk {
     return () => firing;
   }
 
-  /** null: it does not fire. */
+  /** Null: it does not fire. */
   async #firing(call: TriggerCall, asker: Asker): Promise<Firing | null> {
     const entry = this.#find(call, asker);
     if (entry !== null) {
@@ -92,13 +92,13 @@ export class TriggerDesk {
       const answer = await this.#said(entry, call, asker);
       if (answer === null) return null;
       if (call.kind === RUN_KIND) this.#inner.tell(call.args, answer.outcome);
-      // What says when a moment comes overrules the moment.
+      // An entry overrides the moment of a time trigger.
       const from = call.timed === null ? earliest(call, asker) : asker.since;
       return { at: Math.max(from, asker.since + answer.delayMs), outcome: answer.outcome };
     }
     if (call.timed !== null) {
       const at = earliest(call, asker);
-      // Nothing given, or a length of time on this clock: the moment itself is the event.
+      // Without an entry, or for a duration on this clock, the moment itself is the event.
       const payload = (lengthOf(call) === null && call.timed.payload) || new Date(at).toISOString();
       return { at, outcome: { kind: "event", payload, key: null } };
     }
@@ -107,7 +107,7 @@ export class TriggerDesk {
     throw noEvent(call, asker, this.#triggers);
   }
 
-  /** Fires with the first signal that fits, when it was sent. */
+  /** Fires with the first matching signal, when it was sent. */
   #heard(call: TriggerCall): Answer {
     let heard: Firing | null = null;
     return () => {
@@ -121,10 +121,10 @@ export class TriggerDesk {
     };
   }
 
-  /** One look of a sensor, here and now: the event, or undefined for "not yet". */
+  /** One poll of a sensor: the event, or undefined for "not yet". */
   async check(call: TriggerCall, asker: Asker): Promise<Json | undefined> {
     if (call.source === "bundle") {
-      const message = `"${call.kind}" cannot be looked at here: only a triggerer can wait for it. Use the deferred mode.`;
+      const message = `"${call.kind}" cannot be polled here: only a triggerer can wait for it. Use the deferred mode.`;
       throw Object.assign(new Error(message), { code: "TRIGGER_KIND_UNKNOWN" });
     }
     const now = this.#clock.now();
@@ -138,11 +138,11 @@ export class TriggerDesk {
     if (outcome.kind === "failed") throw Object.assign(new Error(outcome.error.message), outcome.error);
     throw new DagTestError(
       "TW_TEST_BAD_OPTION",
-      `triggers: "${entry.key}" ends a task that waits, but task "${asker.instance.node.id}" looks by itself`,
+      `triggers: "${entry.key}" ends a waiting task, but task "${asker.instance.node.id}" polls`,
     );
   }
 
-  /** All that were run have cleaned up. */
+  /** Resolves when all running triggers have cleaned up. */
   close(): Promise<void> {
     return this.#live.close();
   }
@@ -171,20 +171,20 @@ export class TriggerDesk {
   async #run(program: TriggerProgram, call: TriggerCall, asker: Asker): Promise<Firing | null> {
     const { host } = asker;
     const at = earliest(call, asker);
-    // On a virtual clock it is run at once: the outside world knows nothing of that time.
+    // On a virtual clock it runs at once: external systems do not share that time.
     if (!this.#clock.isVirtual) await until(at, this.#clock, host.abort);
     const outcome = await this.#live.run(program, call, host);
     return outcome && { at: Math.max(at, this.#clock.now()), outcome };
   }
 
   #checkMoment(call: TriggerCall, now: number): Json | undefined {
-    // A single look does not know when a length of time began: see the trigger's own check in the engine.
+    // A single check does not know when a duration began: see the trigger's own check in the engine.
     const at = earliest(call, { since: now });
     return at > now ? undefined : (call.timed?.payload ?? new Date(now).toISOString());
   }
 }
 
-/** No trigger fires before its `wake`. */
+/** A trigger cannot fire before its `wake`. */
 function earliest(call: TriggerCall, { since }: Pick<Asker, "since">): number {
   const { wake } = call;
   if (wake === null) return since;
@@ -193,7 +193,7 @@ function earliest(call: TriggerCall, { since }: Pick<Asker, "since">): number {
   return "at" in wake ? Math.max(since, Date.parse(wake.at)) : since + wake.afterMs;
 }
 
-/** Of a member of a joint wait that is a length of time; its moment goes by the world's clock. */
+/** The duration of a member of a joint wait; its moment uses real time. */
 function lengthOf({ args, kind }: TriggerCall): number | null {
   return kind === "tradewind.datetime" ? ((args as unknown as DateTimeArgs).deltaMs ?? null) : null;
 }
@@ -204,13 +204,11 @@ function noEvent({ kind, source }: TriggerCall, { instance, step }: Asker, given
   const isOwn = source === "bundle";
   const hint = misspelt(given, [...(step === null ? [] : [`${taskId}/${step}`]), taskId, kind]);
   const run = isOwn ? ", or its class, which is then run" : "";
-  // `dags test` runs the classes of a file's top level by itself: this one was not among them. No triggerer would find it.
-  const place = isOwn
-    ? " (its class has to stand at the top level of its module, not inside a function)"
-    : "";
+  // `dags test` runs the top-level classes of a file: this one is not among them, so no triggerer would find it.
+  const place = isOwn ? " (its class must be at the top level of its module, not inside a function)" : "";
   return new DagTestError(
     "TW_TEST_NO_EVENT",
-    `${where} waits for "${kind}", and nothing says what that does${place}${hint}`,
+    `${where} waits for "${kind}", which has no entry in \`triggers\`${place}${hint}`,
     `give its event${run}: runDag(dag, { triggers: { "${kind}": … } })`,
   );
 }

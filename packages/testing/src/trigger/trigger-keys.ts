@@ -1,8 +1,7 @@
 /**
- * The keys of `triggers`: what stands for nothing in the DAG would be passed over in silence, and the test would wait
- * for what it believes to have given. An id of an author's own trigger may be any name, so only what cannot be one is
- * refused at once: a step of a task that does not exist, a built-in trigger that does not. Of any other the test hears
- * when a wait is left without an answer and a key is all but its name.
+ * Checks the keys of `triggers`: an ignored key would leave its wait without an event. The id of a custom trigger can
+ * be any name, so only keys that cannot be one are rejected at once: a step of an unknown task, or an unknown built-in
+ * trigger. Other typos are suggested when a wait has no entry.
  */
 import { BUILTIN_KINDS } from "@tradewind/sdk/builtin-triggers";
 import { nearest } from "@tradewind/sdk/wording";
@@ -11,7 +10,7 @@ import { programIn, type Triggers } from "./trigger-script.ts";
 
 const KINDS: readonly string[] = BUILTIN_KINDS;
 
-/** @throws DagTestError that names the first key that stands for nothing. */
+/** @throws DagTestError that names the first invalid key. */
 export function checkKeys(triggers: Triggers, taskIds: ReadonlySet<string>): void {
   for (const [key, entry] of Object.entries(triggers)) {
     const [name = ""] = key.split("/", 1);
@@ -26,7 +25,7 @@ export function checkKeys(triggers: Triggers, taskIds: ReadonlySet<string>): voi
   }
 }
 
-/** A key that was likely to be meant for a wait that nothing is said about. */
+/** The key that was probably meant for a wait without an entry. */
 export function misspelt(triggers: Triggers, meant: readonly string[]): string {
   const keys = Object.keys(triggers);
   for (const name of meant) {

@@ -1,4 +1,4 @@
-/** What a test says about the triggers of its DAG: what each fires with, fails with, or that it is run for real. */
+/** The entries of a test for the triggers of its DAG: an event, an error, or a class that runs. */
 
 import type { TriggerOutcome } from "@tradewind/engine/model";
 import type { Duration, Ending, Json } from "@tradewind/sdk";
@@ -8,45 +8,51 @@ import { TRIGGER, type TriggerEnding, type TriggerProgram } from "@tradewind/sdk
 import { DagTestError } from "../errors.ts";
 import { delayMs } from "../moment.ts";
 
-/** Found by symbol, as the engine does: it may be of another copy of the SDK. */
+/** A registered symbol, as in the engine: an ending may come from another copy of the SDK. */
 const ENDING = Symbol.for("tradewind.ending");
 const DELAYED: unique symbol = Symbol("delayed");
 
-/** What {@link after} makes. */
+/**
+ * The type of {@link after}.
+ * @example const delayed: Delayed<string> = after("3d", "2027-01-07T00:00:00.000Z");
+ */
 export interface Delayed<Event = unknown> {
   readonly [DELAYED]: { readonly delayMs: number; readonly event: Event | Ending | Error };
 }
 
 /**
- * Lets a trigger fire some time after the wait began, on the clock of the run.
- *
- * @example
- * ```ts
- * await runDag(approvals, { triggers: { "tradewind.webhook": after("3d", { body: "yes", headers: {} }) } });
- * ```
+ * Lets a trigger fire a duration after the wait began, on the clock of the run.
+ * @example await runDag(approvals, { triggers: { "tradewind.webhook": after("3d", { body: "yes", headers: {} }) } });
  */
 export function after<Event>(delay: Duration, event: Event | Ending | Error): Delayed<Event> {
   return { [DELAYED]: { delayMs: delayMs(delay), event } };
 }
 
-/** Who waits, for entries that are functions. */
+/**
+ * The wait, as a function in {@link Triggers} receives it.
+ * @example const triggers: Triggers = { "acme.job_done": (_args: unknown, wait: WaitFacts) => ({ rows: wait.tryNumber }) };
+ */
 export interface WaitFacts {
   readonly taskId: string;
   readonly tryNumber: number;
-  /** The name of the `ctx.until`, or the method to go on with; null when the task is nothing but its trigger. */
+  /** The name of the `ctx.until`, or the method to resume with; null for `d.trigger`. */
   readonly step: string | null;
-  /** What the clock of the run shows. */
+  /** The time on the run's clock. */
   readonly now: Date;
 }
 
 type Answer<Event> = Event | Ending | Delayed<Event> | Error;
 
-/** A class of the author's own that is really run, in the process of the test. */
+/** A custom trigger class, which runs in the process of the test. */
 interface TriggerClass {
   readonly [TRIGGER]: TriggerProgram | undefined;
 }
 
-/** One entry of {@link Triggers}. */
+/**
+ * An entry of {@link Triggers}: an event, `endWith`, an `Error`, `after()`, undefined (never fires), a class, or a
+ * function.
+ * @example const script: TriggerScript<string, unknown> = () => after("1h", "approved");
+ */
 export type TriggerScript<Event, Args> =
   | Answer<Event>
   | undefined
@@ -71,17 +77,17 @@ type AnyScript =
   | { answer(args: Json, wait: WaitFacts): unknown }["answer"];
 
 /**
- * What happens to the triggers that tasks wait for. A key is a trigger's id, or a task's id, or `task/step` with the
- * name of a `ctx.until` or the method of a deferral; the narrowest counts.
- *
- * An entry is the event; `endWith.…`; an `Error`, with which the trigger fails; `after(…)`; undefined, when it does not
- * fire; a trigger class, which is run; or a function that answers with one of these.
+ * The events of triggers, by trigger id, task id or `task/step`; the most specific key wins.
+ * @see docs/guides/testing.md
+ * @example const triggers: Triggers = { "tradewind.webhook": { body: "yes", headers: {} }, "load/file": new Error("no disk") };
  */
 export interface Triggers extends BuiltinScripts {
   readonly [key: string]: AnyScript;
 }
 
-/** What an entry says, functions called. `delayMs` counts from the beginning of the wait; null: it does not fire. */
+/**
+ * An entry after its functions were called. `delayMs` counts from the beginning of the wait; null: it does not fire.
+ */
 export type Said = { readonly delayMs: number; readonly outcome: TriggerOutcome } | null;
 
 /** The program of an entry that is a trigger class. */

@@ -25,7 +25,7 @@ import { after, type RunProgress, runDag } from "../index.ts";
 const HOUR = 3_600_000;
 const FILE = { path: "/data/a.csv", size: 3, mtime: "2026-03-01T00:00:00.000Z" };
 
-/** What happened when, in hours since the run began. */
+/** The steps with their times, in hours since the run began. */
 function steps(run: Awaited<ReturnType<typeof runDag>>): string[] {
   return run.timeline.map(
     ({ atMs, taskId, tryNumber, state }) => `${atMs / HOUR}h ${taskId} #${tryNumber} ${state}`,
@@ -33,7 +33,7 @@ function steps(run: Awaited<ReturnType<typeof runDag>>): string[] {
 }
 
 describe("time", () => {
-  test("a wait of three days takes no real time; the function goes on with what it has done", async () => {
+  test("resumes a function after three virtual days with its recorded steps", async () => {
     let submits = 0;
     const patient = dag("patient", (d) => {
       d.task("t", async (_, ctx) => {
@@ -63,7 +63,7 @@ describe("time", () => {
     expect(run.task("t").tries).toBe(1);
   });
 
-  test("a thousand waits end in the order of their moments, and hold nobody's place", async () => {
+  test("ends a thousand waits in the order of their moments, without holding slots", async () => {
     const many = dag("many", { maxActiveTasks: 1 }, (d) => {
       for (let i = 0; i < 1000; i++)
         d.task(`t${i}`, async (_, ctx) => {
@@ -76,7 +76,7 @@ describe("time", () => {
     expect(run.timeline.at(-1)!.atMs).toBe(1000 * HOUR);
   });
 
-  test("another try begins with nothing remembered", async () => {
+  test("starts another try without recorded steps", async () => {
     let submits = 0;
     const forgetful = dag("forgetful", (d) => {
       d.task("t", { retries: 1, retryDelay: "1h" }, async (_, ctx) => {
@@ -100,7 +100,7 @@ describe("time", () => {
     ]);
   });
 
-  test("the clock can be the world's", async () => {
+  test("waits on the real clock", async () => {
     const slow = dag("slow", (d) => {
       d.task("t", { retries: 1, retryDelay: "30ms" }, async (_, ctx) => {
         if (ctx.tryNumber === 1) throw new Error("no");
@@ -119,7 +119,7 @@ describe("time", () => {
     expect(run.task("late").error).toMatchObject({ code: "TW_WAIT_TIMEOUT" });
   });
 
-  test("a run out of time ends on the real clock, too, and tells its tasks", async () => {
+  test("times out a run on the real clock and aborts its tasks", async () => {
     let reason: unknown;
     const slow = dag("slow", { runTimeout: "40ms" }, (d) => {
       d.task("t", async (_, ctx) => {
@@ -131,7 +131,7 @@ describe("time", () => {
     const run = await runDag(slow, { clock: "real" });
     expect(run).toMatchObject({ state: "failed", reason: "timed_out" });
     expect(run.states).toEqual({ t: "failed", w: "failed" });
-    expect(String(reason)).toContain("the run is over");
+    expect(String(reason)).toContain("the run has ended");
   });
 });
 
@@ -152,7 +152,7 @@ class Import extends Operator<{ path: string }, string> {
 }
 
 describe("operators", () => {
-  test("a deferral goes on in its method, with event, kwargs and inputs", async () => {
+  test("resumes a deferral in its method, with event, kwargs and inputs", async () => {
     class Export extends Operator<{ table: string }, string, { n: number }> {
       execute() {
         const trigger = new HttpTrigger({ url: `https://jobs.example/${this.args.table}` });
@@ -183,7 +183,7 @@ describe("operators", () => {
     expect(urls).toEqual(["https://jobs.example/sales 10000 export half 1"]);
   });
 
-  test("a task that begins by waiting runs nothing before; each try waits again", async () => {
+  test("runs no code before a start trigger fires, and waits again in each try", async () => {
     let looks = 0;
     const imports = dag("imports", (d) => {
       d.add("import", new Import({ path: "/data/a.csv" }), { retries: 1, retryDelay: "1h" });
@@ -201,7 +201,7 @@ describe("operators", () => {
     ]);
   });
 
-  test("a trigger as a task: its event is the output, and its callbacks are run", async () => {
+  test("returns the event of d.trigger as output and runs its callbacks", async () => {
     const calls: string[] = [];
     const note = (ctx: CallbackContext) => calls.push(`${ctx.event} ${ctx.taskId} ${ctx.error?.code ?? ""}`);
     const callbacks = { onSuccess: note, onFailure: note, onRetry: note };
@@ -243,7 +243,7 @@ describe("operators", () => {
 });
 
 describe("the end of a wait", () => {
-  test("a timeout rejects ctx.until, once; a failed trigger does, too", async () => {
+  test("rejects ctx.until once after a timeout or a failed trigger", async () => {
     const caught: unknown[] = [];
     const careful = dag("careful", (d) => {
       d.task("t", async (_, ctx) => {
@@ -269,7 +269,7 @@ describe("the end of a wait", () => {
     expect(run.timeline.at(-1)!.atMs).toBe(2 * HOUR);
   });
 
-  test("an operator's timeout fails, fails for good, or skips", async () => {
+  test("fails, fails without a retry, or skips an operator after a timeout", async () => {
     class Waiting extends Operator<{ onTimeout: "fail" | "fatal" | "skip" }, string> {
       override startFrom(): StartFrom<string> {
         const trigger = new DateTimeTrigger({ moment: "2099-01-01" });
@@ -293,7 +293,7 @@ describe("the end of a wait", () => {
     expect(run.timeline.at(-1)!.atMs).toBe(3 * HOUR);
   });
 
-  test("the task's timeout counts over all waits of the try", async () => {
+  test("counts the task's timeout over all waits of the try", async () => {
     const whole = dag("whole", (d) => {
       d.task("t", { timeout: "5h" }, async (_, ctx) => {
         await ctx.until("a", new TimeDeltaTrigger({ delta: "3h" }));
@@ -305,7 +305,7 @@ describe("the end of a wait", () => {
     expect(run.timeline.at(-1)!.atMs).toBe(5 * HOUR);
   });
 
-  test("an event and a timeout at the same moment: the event counts", async () => {
+  test("prefers an event to a timeout at the same moment", async () => {
     const close = dag("close", (d) => {
       d.task("t", async (_, ctx) => {
         return (await ctx.until("x", new WebhookTrigger({ name: "x" }), { timeout: "1h" })).body;
@@ -315,7 +315,7 @@ describe("the end of a wait", () => {
     expect(run.outputs["t"]).toBe("in time");
   });
 
-  test("a run out of time ends its waits", async () => {
+  test("ends the waits of a run that times out", async () => {
     const slow = dag("slow", { runTimeout: "1d" }, (d) => {
       d.task("t", async (_, ctx) => void (await ctx.until("x", new WebhookTrigger({ name: "x" }))));
     });
@@ -325,8 +325,8 @@ describe("the end of a wait", () => {
   });
 });
 
-describe("sensors that look by themselves", () => {
-  test("a rescheduled one asks again at its interval, of a function each time", async () => {
+describe("sensors that poll", () => {
+  test("polls a rescheduled sensor at its interval, with a call of the entry each time", async () => {
     let looks = 0;
     const looking = dag("looking", (d) => {
       const url = "https://jobs.example/7";
@@ -362,7 +362,7 @@ describe("sensors that look by themselves", () => {
     expect(run.task("poll").tries).toBe(1);
   });
 
-  test("a poking one is answered from the same table, and may be told that the look fails", async () => {
+  test("answers a poking sensor from the same entries, including errors", async () => {
     let looks = 0;
     const poking = dag("poking", (d) => {
       d.add("file", new FileSensor({ path: "/a", mode: "poke", interval: "1ms" }));
@@ -376,7 +376,7 @@ describe("sensors that look by themselves", () => {
   });
 });
 
-test("runs that tasks want to be made are noted, not made", async () => {
+test("records requested runs without creating them", async () => {
   const maker = dag("maker", (d) => {
     const conf = { region: "eu" };
     d.add("report", new TriggerDagRunOperator({ dagId: "report", conf, runId: "r1", wait: true }));
@@ -404,7 +404,7 @@ test("runs that tasks want to be made are noted, not made", async () => {
   expect(run.logs["again"]).toMatchObject([{ message: "found run r1 of dag report" }]);
 });
 
-test("every wait is reported as it begins", async () => {
+test("reports every wait when it begins", async () => {
   const events: RunProgress[] = [];
   const told = dag("told", (d) => {
     d.task(
@@ -449,7 +449,7 @@ test("every wait is reported as it begins", async () => {
   ]);
 });
 
-test("a wait is reported with the timeout of its task where that ends it earlier", async () => {
+test("reports a wait with the timeout of its task if that is earlier", async () => {
   const events: RunProgress[] = [];
   const limited = dag("limited", (d) => {
     d.task(

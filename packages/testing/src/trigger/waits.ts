@@ -1,6 +1,6 @@
 /**
- * The waits of a run: what the tables `deferral` and `trigger` hold otherwise. A wait begins with the question what its
- * trigger does; the answer is news for the run, and fires at a moment of the run's clock.
+ * The waits of a run; the engine stores them in the tables `deferral` and `trigger`. A wait begins with a query for the
+ * outcome of its trigger; the answer is an event for the run, and fires at a moment of the run's clock.
  */
 import type { Instance, TriggerOutcome } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
@@ -22,13 +22,13 @@ export interface KeptWait {
   readonly attempt: string;
   readonly deferral: Deferral;
   readonly since: number;
-  /** Aborted when it is over, however. */
+  /** Aborted when the wait has ended. */
   readonly over: AbortController;
   /** Set when its trigger has fired. */
   outcome: TriggerOutcome | null;
-  /** When its trigger fires; null: it is not known yet. */
+  /** When its trigger fires; null: unknown. */
   answer: Answer | null;
-  /** It is known when its trigger fires. */
+  /** Whether it is known when its trigger fires. */
   isDue: boolean;
   isOver: boolean;
 }
@@ -38,11 +38,11 @@ export interface WaitsParts {
   readonly desk: TriggerDesk;
   readonly journal: Journal;
   readonly memory: StepMemory;
-  /** When the run is out of time. */
+  /** When the run times out. */
   readonly deadline: number;
-  /** Tells the run, when it listens next. */
+  /** Posts an event, which the run processes next. */
   readonly post: (news: () => void) => void;
-  /** The test cannot be carried out. */
+  /** The test cannot run as written. */
   readonly refuse: (error: DagTestError) => void;
 }
 
@@ -57,7 +57,7 @@ export class Waits {
     this.#parts = parts;
   }
 
-  /** It is not known yet what some trigger does. */
+  /** The outcome of a trigger is not known yet. */
   get isAsking(): boolean {
     return this.#asking > 0;
   }
@@ -104,7 +104,7 @@ export class Waits {
     for (const wait of this.#byAttempt.values()) this.#noteDue(wait);
   }
 
-  /** Its trigger fires when the answer says so now, or when it said so before if that is earlier. */
+  /** The trigger fires at the time of the current answer, or of an earlier answer if that is earlier. */
   #noteDue(wait: KeptWait): void {
     const firing = wait.isOver ? null : (wait.answer?.() ?? null);
     if (firing === null) return;
@@ -115,7 +115,7 @@ export class Waits {
     this.#due.push({ ...firing, wait });
   }
 
-  /** What a sensor finds that looks by itself. */
+  /** The result of a sensor that polls. */
   check(instance: Instance, trigger: TriggerCall, abort: AbortSignal): Promise<Json | undefined> {
     const { clock, desk } = this.#parts;
     const since = instance.startedAt ?? clock.now();
@@ -127,12 +127,12 @@ export class Waits {
     return attempt === null ? undefined : this.#byAttempt.get(attempt);
   }
 
-  /** When the next trigger fires; Infinity: none will. */
+  /** When the next trigger fires; Infinity: none. */
   nextAt(): number {
     return this.#due.reduce((least, { at }) => Math.min(least, at), NEVER);
   }
 
-  /** Those whose trigger has fired by now, in order of time. */
+  /** The waits whose triggers have fired, in the order of time. */
   takeFired(now: number): KeptWait[] {
     const fired = this.#due.filter(({ at }) => at <= now).sort((a, b) => a.at - b.at);
     if (fired.length > 0) this.#due = this.#due.filter(({ at }) => at > now);
@@ -143,7 +143,7 @@ export class Waits {
     });
   }
 
-  /** Ends the waits of tasks that were stopped, begin again or were ended with their run. */
+  /** Ends the waits of tasks that were stopped, restarted or ended with their run. */
   dropAbandoned(): void {
     for (const wait of this.#byAttempt.values()) {
       const { attempt, instance, isOver } = wait;
@@ -154,12 +154,12 @@ export class Waits {
     this.#due = this.#due.filter(({ wait }) => !wait.isOver);
   }
 
-  /** Those that have been dropped since the last call. */
+  /** The waits that were dropped since the last call. */
   takeCancelled(): KeptWait[] {
     return this.#cancelled.splice(0);
   }
 
-  /** What a function task will find when it asks again is remembered here. */
+  /** Ends a wait and records the result that a function task finds on resume. */
   end(wait: KeptWait, how: "resumed" | "finished" | "timeout"): void {
     const { instance, deferral, outcome } = wait;
     wait.isOver = true;
@@ -170,7 +170,7 @@ export class Waits {
       this.#parts.memory.keep(instance, deferral.name, entry);
   }
 
-  /** Where an operator goes on; a function begins at the top. */
+  /** The resume point of an operator; a function begins at the top. */
   resumePointOf({ resumedAttempt }: Instance): TaskCall["resumePoint"] {
     const wait = this.of(resumedAttempt);
     if (!wait || wait.deferral.method === null) return null;
@@ -179,13 +179,14 @@ export class Waits {
     return structuredClone({ method, kwargs, event });
   }
 
-  /** Nobody waits any more; resolves when the triggers that were run have cleaned up. */
+  /** Ends all waits; resolves when the running triggers have cleaned up. */
   async close(): Promise<void> {
-    for (const { over } of this.#byAttempt.values()) over.abort(abortReason("cancelled", "the run is over"));
+    for (const { over } of this.#byAttempt.values())
+      over.abort(abortReason("cancelled", "the run has ended"));
     await this.#parts.desk.close();
   }
 
-  /** On a virtual clock time stands still while a trigger is run: its limits are then those of real time. */
+  /** On a virtual clock time stands still while a trigger runs: its limits are in real time. */
   #limit({ instance, over, since }: KeptWait): NodeJS.Timeout | undefined {
     const { clock, deadline } = this.#parts;
     const { startedAt, node, wait } = instance;

@@ -173,11 +173,11 @@ describe("backfills", () => {
 
   test.each([
     [{ dag_id: "nobody" }, 404, /nobody/],
-    [{ dag_id: "manual" }, 422, /manual.* has no schedule by time/],
-    [{ to_date: "2019-01-01T00:00:00Z" }, 422, /begins after its end/],
+    [{ dag_id: "manual" }, 422, /manual.* has no time-based schedule/],
+    [{ to_date: "2019-01-01T00:00:00Z" }, 422, /ends before it starts/],
     [{ from_date: "2020-01-01T01:00:00Z", to_date: "2020-01-01T02:00:00Z" }, 422, /no date in this range/],
     [{ from_date: "2100-01-01T00:00:00Z", to_date: "2100-02-01T00:00:00Z" }, 422, /no date in this range/],
-    [{ dag_id: "chained", run_backwards: true }, 422, /cannot be filled backwards/],
+    [{ dag_id: "chained", run_backwards: true }, 422, /cannot be backfilled backwards/],
     [{ max_active_runs: 0 }, 422, /./],
     [{ reprocess_behavior: "all" }, 422, /./],
     [{ dag_run_conf: { region: 7 } }, 422, /string/],

@@ -1,6 +1,9 @@
 /** What can be done to a run: patch, cancel, clear, delete. */
+
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
+import { clearTasks } from "../../store/edit/clear-tasks.ts";
+import { cancelRun, deleteRun, markRun } from "../../store/edit/end-run.ts";
 import { setRunNote } from "../../store/edit/notes.ts";
 import { findDagRunById } from "../../store/list/dag-runs.ts";
 import { readInstances } from "../../store/list/task-instances.ts";
@@ -56,11 +59,7 @@ export const dagRunEdits: Resource = (app, options) => {
     async (request) => {
       const id = await change(options, request, async (tx) => {
         const run = await requireRun(tx, request.params);
-        const { changed } = await options.runEdits.cancelRun(
-          tx,
-          run.id,
-          `cancelled by ${request.principal?.name}`,
-        );
+        const { changed } = await cancelRun(tx, run.id, `cancelled by ${request.principal?.name}`);
         if (!changed)
           throw conflict(`Run "${run.run_id}" of DAG "${run.dag_id}" is already over (${run.state})`);
         return { result: run.id, deed: { action: "cancel_dag_run", dagId: run.dag_id, runId: run.run_id } };
@@ -76,7 +75,7 @@ export const dagRunEdits: Resource = (app, options) => {
     async (request, reply) => {
       const id = await change(options, request, async (tx) => {
         const run = await requireRun(tx, request.params);
-        const outcome = await options.runEdits.deleteRun(tx, run.id);
+        const outcome = await deleteRun(tx, run.id);
         if (outcome === "active")
           throw conflict(`Run "${run.run_id}" of DAG "${run.dag_id}" is running: cancel it first`);
         return { result: run.id, deed: { action: "delete_dag_run", dagId: run.dag_id, runId: run.run_id } };
@@ -100,7 +99,7 @@ async function editRun(
 ) {
   const id = await change(options, request, async (tx) => {
     const run = await requireRun(tx, request.params);
-    if (edit.state !== undefined) await options.runEdits.markRun(tx, run.id, edit.state);
+    if (edit.state !== undefined) await markRun(tx, run.id, edit.state);
     if (edit.note !== undefined) await setRunNote(tx, run.id, edit.note);
     const details = {
       ...(edit.state === undefined ? {} : { state: edit.state }),
@@ -127,7 +126,7 @@ async function clearRun(
   type Answer = { dryRun: z.output<typeof instanceDocument>[] } | { id: number };
   const answer = await change<Answer>(options, request, async (tx) => {
     const run = await requireRun(tx, params);
-    const result = await options.runEdits.clearTasks(tx, {
+    const result = await clearTasks(tx, {
       runs: [{ dagRunId: run.id, tasks: null }],
       only: body.only_failed ? "failed" : body.only_new ? "new" : "any",
       resetRuns: true,

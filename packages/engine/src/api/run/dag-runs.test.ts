@@ -1,8 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { claimKey } from "../../store/access/idempotency.ts";
-import { adhoc } from "../../store/database/database.ts";
-import { createApi } from "../server/api.ts";
 
 let tw: Installation;
 
@@ -284,20 +282,11 @@ describe("Idempotency-Key", () => {
 
   test("a connection that dies after the effect leaves neither run nor key; the retry makes both", async () => {
     const before = await count();
-    let deaths = 0;
-    const app = await createApi({
-      ...tw.options,
-      runEdits: {
-        ...tw.options.runEdits,
-        createRun: async (tx, input) => {
-          const result = await tw.options.runEdits.createRun(tx, input);
-          if (deaths++ === 0) await tx.rows(adhoc("SELECT pg_terminate_backend(pg_backend_pid())"));
-          return result;
-        },
-      },
-    });
+    await tw.sql(`CREATE FUNCTION end_connection() RETURNS trigger LANGUAGE plpgsql AS
+      'BEGIN PERFORM pg_terminate_backend(pg_backend_pid()); RETURN NULL; END'`);
+    await tw.sql("CREATE TRIGGER end_connection AFTER INSERT ON dag_run EXECUTE FUNCTION end_connection()");
     const send = () =>
-      app.inject({
+      tw.app.inject({
         method: "POST",
         url: "/api/v2/dags/other/dagRuns",
         headers: { authorization: `Bearer ${tw.token}`, "idempotency-key": "key-7" },
@@ -306,11 +295,11 @@ describe("Idempotency-Key", () => {
     const failed = await send();
     expect([failed.statusCode, failed.json().code]).toEqual([503, "DATABASE_AWAY"]);
     expect(await count()).toBe(before);
+    await tw.sql("DROP TRIGGER end_connection ON dag_run");
     const retried = await send();
     expect([retried.statusCode, retried.headers["idempotency-replayed"]]).toEqual([200, undefined]);
     expect((await send()).json()).toEqual(retried.json());
     expect(await count()).toBe(before + 1);
-    await app.close();
   });
 
   test("after a day a key may be used again; the stored answer is sealed", async () => {

@@ -4,7 +4,6 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
-import type { CreateRunInput, RunEdits } from "../../store/edit/run-edits.ts";
 import {
   DAG_RUN_ORDER,
   type DagRunFilter,
@@ -14,6 +13,7 @@ import {
   listDagRuns,
 } from "../../store/list/dag-runs.ts";
 import { readRunProgress } from "../../store/list/run-progress.ts";
+import { type CreateRunInput, createRun } from "../../store/run/run-create.ts";
 import { showGroups } from "../../store/task/run-groups.ts";
 import { noDag, requireDag, requireDagExists } from "../dag/dags.ts";
 import { ParamsCheck } from "../dag/params-check.ts";
@@ -205,7 +205,7 @@ export async function triggerRun(
     if (dag.version_id !== null) {
       paramsCheck.check({ id: dag.version_id, schema: dag.manifest?.paramsSchema ?? null }, input.conf);
     }
-    dagRunId = await createRun(tx, options.runEdits, input);
+    dagRunId = await createdRun(tx, input);
     const row = (await findDagRunById(tx, dagRunId))!;
     return {
       status: 200,
@@ -226,8 +226,8 @@ export async function requireRun(
   return row;
 }
 
-async function createRun(tx: Connection, runEdits: RunEdits, input: CreateRunInput): Promise<number> {
-  const result = await runEdits.createRun(tx, input);
+async function createdRun(tx: Connection, input: CreateRunInput): Promise<number> {
+  const result = await createRun(tx, input);
   switch (result.kind) {
     case "created":
       return result.dagRunId;

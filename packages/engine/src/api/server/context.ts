@@ -9,7 +9,6 @@ import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { SignalService } from "../../signal/signal-service.ts";
 import type { Database } from "../../store/database/database.ts";
-import type { RunEdits } from "../../store/edit/run-edits.ts";
 import type { OutputReader } from "../task/shown-output.ts";
 
 interface ApiConfig {
@@ -28,7 +27,6 @@ export interface ApiOptions {
   readonly secretBox: SecretBox;
   /** `<home>/logs`: only ever read, and only below folders of rows that exist. */
   readonly logsDir: string;
-  readonly runEdits: RunEdits;
   /** Reads large outputs; without it only what is known of them is shown. Whoever gives it closes it. */
   readonly outputs?: OutputReader | undefined;
   /** Lists the dates of timetables, for backfills; without it there are none of such DAGs. Whoever gives it stops it. */

@@ -84,7 +84,7 @@ async function mapEnd(runId: string, states: Record<string, string>, ownReason?:
     await tw.sql("UPDATE task_instance SET reason = $3 WHERE dag_run_id = $1 AND task_id = $2", [
       run,
       taskId,
-      ownReason ?? `what it is mapped over: ${state}`,
+      ownReason ?? `source of the map: ${state}`,
     ]);
   }
   return (taskId: string) => reasonsOf(runId, taskId);
@@ -217,7 +217,7 @@ describe("why", () => {
       "each.b": "upstream_failed",
     });
     expect(await ended("each.b")).toEqual([
-      ["FINISHED", "It has ended: upstream_failed (what it is mapped over: upstream_failed)."],
+      ["FINISHED", "It has ended: upstream_failed (source of the map: upstream_failed)."],
       ["MAP_SOURCE", "Its map has no list to run over: list is failed.", "list[-1] failed"],
     ]);
     const skipped = await mapEnd("skipped", { list: "skipped", "each.a": "skipped", "each.b": "skipped" });
@@ -232,12 +232,16 @@ describe("why", () => {
       "Its rule allSuccess says upstream_failed: other is failed.",
       "other[-1] failed",
     ]);
-    const empty = await mapEnd("empty-list", { list: "success", "each.a": "skipped" }, "mapped over nothing");
+    const empty = await mapEnd(
+      "empty-list",
+      { list: "success", "each.a": "skipped" },
+      "mapped over an empty list",
+    );
     expect(await empty("each.a")).toEqual([
-      ["FINISHED", "It has ended: skipped (mapped over nothing)."],
+      ["FINISHED", "It has ended: skipped (mapped over an empty list)."],
       ["MAP_EMPTY", "Its map runs over an empty list, which list gave."],
     ]);
-    const bad = 'MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list';
+    const bad = 'MAP_UNUSABLE: the output of "list" is an object, but a map needs a list';
     const unusable = await mapEnd("unusable", { list: "success", "each.a": "upstream_failed" }, bad);
     expect(await unusable("each.a")).toEqual([["FINISHED", `It has ended: upstream_failed (${bad}).`]]);
   });

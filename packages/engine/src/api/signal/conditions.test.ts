@@ -45,7 +45,7 @@ describe("the conditions of a run", () => {
       },
       {
         ...{ task_id: "serve", rule_index: 0, action: "restart", once: false, is_armed: true, fired: 0 },
-        ...{ condition: 'mode = "open"', missing: 'mode = "open" (it is "closed")' },
+        ...{ condition: 'mode = "open"', missing: 'mode = "open" (current value: "closed")' },
         parts: [{ text: 'mode = "open"', is_met: false, version: 2, latest: "closed" }],
       },
       {

@@ -1,9 +1,9 @@
 /** `/signals`: send them, list them, wait for them. Those who listen under a name: signals-listeners.ts. */
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
-import { requireForeign } from "../../signal/foreign.ts";
 import { showPlace, showSignal } from "../../signal/http-documents.ts";
 import type { SignalFilter, SignalStart, SignalToSend } from "../../signal/signal.ts";
+import { requireForeign } from "../../signal/signal.ts";
 import type { SignalPlace, SignalService } from "../../signal/signal-service.ts";
 import { sendSignals } from "../../store/signal/signals.ts";
 import { principalOf } from "../server/auth.ts";

@@ -1,8 +1,11 @@
 /** What can be done to task instances: mark, note, clear; each with its dry run. */
+
 import type { FastifyRequest } from "fastify";
 import { z } from "zod";
+import { clearTasks } from "../../store/edit/clear-tasks.ts";
+import type { TaskSelection } from "../../store/edit/edited-instances.ts";
+import { markTasks } from "../../store/edit/mark-tasks.ts";
 import { setTaskNote } from "../../store/edit/notes.ts";
-import type { TaskSelection } from "../../store/edit/run-edits.ts";
 import { listTaskInstances, readInstances, type TaskInstanceRow } from "../../store/list/task-instances.ts";
 import { requireDagExists } from "../dag/dags.ts";
 import type { ApiOptions, Resource } from "../server/context.ts";
@@ -139,9 +142,7 @@ async function patch(
       );
     }
     const affected =
-      state === undefined
-        ? []
-        : (await options.runEdits.markTasks(tx, { runs: selection, state, dryRun })).affected;
+      state === undefined ? [] : (await markTasks(tx, { runs: selection, state, dryRun })).affected;
     if (newNote !== undefined && !dryRun) await setTaskNote(tx, { dagRunId: run.id, ...task }, newNote);
     const keys = [
       ...own.rows.map((row) => ({ dagRunId: row.dag_run_id, taskId: row.task_id, mapIndex: row.map_index })),
@@ -203,7 +204,7 @@ async function clear(
       upstream: body.include_upstream,
       downstream: body.include_downstream,
     });
-    const result = await options.runEdits.clearTasks(tx, {
+    const result = await clearTasks(tx, {
       runs: selection,
       // Airflow's defaults make only_failed true: only_running, which must be asked for, wins.
       only: body.only_running ? "running" : body.only_failed ? "failed" : "any",

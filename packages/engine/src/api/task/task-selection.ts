@@ -1,7 +1,8 @@
 /** Which instances an edit means: names resolved against the version each run is bound to, graph closure applied. */
+
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
-import type { RunSelection, TaskSelection } from "../../store/edit/run-edits.ts";
+import type { RunSelection, TaskSelection } from "../../store/edit/edited-instances.ts";
 import { type DagRunRow, type RunReach, reachRuns } from "../../store/list/dag-runs.ts";
 import { readManifests } from "../../store/list/dag-versions.ts";
 import { findMissing } from "../../store/list/map-places.ts";

@@ -111,7 +111,10 @@ describe("a task that has started", () => {
   test("has ended, and what makes it run again", async () => {
     expect(await ask("serve", { state: "success" }, (_, tell) => tell("mode", "closed"))).toEqual([
       ["FINISHED", "It has ended: success."],
-      ["SIGNAL", 'It runs again on a signal: mode = "open"; mode = "open" (it is "closed") is missing.'],
+      [
+        "SIGNAL",
+        'It runs again on a signal: mode = "open"; mode = "open" (current value: "closed") is missing.',
+      ],
     ]);
     expect(await ask("train", { state: "skipped" }, (each) => each.addStart("train"))).toEqual([
       ["FINISHED", "It has ended: skipped."],

@@ -1,9 +1,9 @@
 /**
  * A DAG file becomes one self-contained ES module.
  *
- * The bytes of the artefact are its identity, so they depend on code alone: not on comments, not on the file's name,
- * not on where the DAG folder lies. To that end the file is bundled without whitespace (which drops every comment and
- * path) and then printed again in readable form; the paths that CommonJS wrappers keep are shortened to their package.
+ * The bytes of the artefact are its identity, so they depend on code alone: not on comments, the file's name or the
+ * location of the DAG folder. The file is therefore bundled without whitespace (which drops every comment and path) and
+ * then printed again in readable form; the paths that CommonJS wrappers keep are shortened to their package.
  */
 import { readFileSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
@@ -31,16 +31,16 @@ export interface Artefact {
   readonly requirements: Requirements;
   /** The packages that it requires, as they are installed here. */
   readonly installed: readonly InstalledPackage[];
-  /** The files that it requires, by their place in its tree. */
+  /** The files that it requires, by their path in its tree. */
   readonly files: FileTree["files"];
-  /** Absolute paths of the files the artefact was made from, except the DAG file itself and the SDK. */
+  /** Absolute paths of the inputs of the artefact, except the DAG file itself and the SDK. */
   readonly imports: readonly string[];
 }
 
 /**
- * Throws esbuild's BuildFailure; the DAG file goes by the name of `ENTRY` in it. `pass`: see `SdkResolver`.
+ * Throws esbuild's BuildFailure; in it, the DAG file is named `ENTRY`. `pass`: see `SdkResolver`.
  *
- * Most files are built once. A build that shows packages which cannot be bundled, or modules that name files beside
+ * Most files are built once. A build that finds packages which cannot be bundled, or modules that name files beside
  * them, is followed by another one.
  */
 export async function buildArtefact(folder: string, source: DagSource, pass: number): Promise<Artefact> {
@@ -145,12 +145,12 @@ export function lineBreaks(text: string): number {
   return text.split("\n").length - 1;
 }
 
-/** A DAG file and the text it has. */
+/** A DAG file and its text. */
 export interface DagSource extends DagFile {
   readonly text: string;
 }
 
-/** The name under which the DAG file itself appears in esbuild's messages. */
+/** The name of the DAG file in esbuild's messages. */
 export const ENTRY = "tradewind_dag";
 
 export function isBuildFailure(error: unknown): error is BuildFailure {
@@ -170,9 +170,9 @@ function shortenPaths(code: string): string {
 }
 
 /**
- * The line that lets a trigger runner find the classes of a bundle, exported or not: wherever a task makes a trigger,
- * the triggerer must find its class again. Classes are recognised by how the printer writes them, at the top level or
- * in the initialiser of a module that is evaluated late; a name that turns out to be something else is harmless.
+ * The line that lets a trigger runner find the classes of a bundle, exported or not: the triggerer must find the class of
+ * every trigger that a task creates. Classes are recognized by how the printer writes them, at the top level or in the
+ * initializer of a module that is evaluated late; a name that is not a class is harmless.
  */
 function classesExport(code: string): string {
   const names = new Set<string>();
@@ -185,7 +185,7 @@ function classesExport(code: string): string {
 
 const CLASS = /^(?:class ([\w$]+)\b|(?:(?:var|let|const) | +)([\w$]+) = class\b)/gm;
 
-/** Packages by their name, whatever the machine keeps them in; an author's file relative to the DAG folder. */
+/** Packages by their name, wherever they are installed; an author's file relative to the DAG folder. */
 function sourceName(folder: string, name: string): string {
   const inPackage = name.lastIndexOf("node_modules/");
   if (inPackage >= 0) return name.slice(inPackage);
@@ -194,8 +194,8 @@ function sourceName(folder: string, name: string): string {
 }
 
 /**
- * What CommonJS packages expect of Node and an ES module does not have. Where code declares one of these names itself,
- * esbuild has renamed that declaration if, and only if, the free name is used as well.
+ * Globals of CommonJS that an ES module lacks. Where code declares one of these names itself, esbuild has renamed that
+ * declaration if, and only if, the free name is used as well.
  */
 function bannerFor(code: string): string {
   const lines = placeBanner(code);

@@ -1,8 +1,8 @@
 /**
- * The files beside an author's modules that belong to a bundle: those that the modules name relative to themselves, and
- * all files of the folders that they name. In the bundle they form one tree, in which each module has its place: what was
- * "../sql/a.sql" from a module still is. The tree begins at the lowest folder that holds all of it, so that neither the
- * place of the DAG folder nor that of the project is part of the bundle.
+ * The files beside an author's modules that belong to a bundle: the files that the modules name relative to themselves,
+ * and all files of the folders that they name. In the bundle they form one tree that contains each module's location, so
+ * "../sql/a.sql" from a module still resolves. The tree begins at the lowest common folder, so that neither the location
+ * of the DAG folder nor that of the project is part of the bundle.
  */
 import { readdirSync, readFileSync, type Stats, statSync } from "node:fs";
 import { basename, dirname, join, relative, resolve, sep } from "node:path";
@@ -23,18 +23,18 @@ interface BundleFile {
 }
 
 export interface FileTree {
-  /** Places of modules in the tree, by path. Only those that say where they are. */
+  /** Paths of modules in the tree, by file path. Only modules that use their own location. */
   readonly modules: ReadonlyMap<string, string>;
-  /** By place in the tree. */
+  /** By path in the tree. */
   readonly files: ReadonlyMap<string, BundleFile>;
-  /** Paths of the files and of the folders that were listed. */
+  /** Paths of the files and of the listed folders. */
   readonly inputs: readonly string[];
 }
 
 const MAX_FILES = 2_000;
 const MAX_BYTES = 32 * 1024 * 1024;
 
-/** null: the modules name no file. @throws SourceRefused for a path that leads nowhere, and for too many files. */
+/** Null if the modules name no file. @throws SourceRefused for a path that does not exist, and for too many files. */
 export function fileTree(modules: readonly SourceModule[]): FileTree | null {
   const located = modules.filter(({ path, text }) => packageOf(path) === null && mayHaveOwnPaths(text));
   const contents = new Map<string, Buffer>();
@@ -51,11 +51,11 @@ export function fileTree(modules: readonly SourceModule[]): FileTree | null {
   };
 }
 
-/** Whether a module of a package reads files of its package: a package that does cannot be bundled. */
+/** True if a module of a package reads files of its package: such a package cannot be bundled. */
 export function readsOwnFiles({ path, text }: SourceModule): boolean {
   return ownPaths(text).some((named) => {
     const target = resolve(dirname(path), named.path);
-    // Its own version, as many do, is not worth it; and most guard against not finding it.
+    // Reading its own version, as many packages do, does not count; most handle a missing file.
     return basename(target) !== "package.json" && statOf(target) !== null;
   });
 }

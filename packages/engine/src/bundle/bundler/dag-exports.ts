@@ -1,4 +1,4 @@
-/** Finding the DAGs among the exports of an artefact, by the program protocol and never by `instanceof`. */
+/** Finds the DAGs among the exports of an artefact, by the program protocol and never by `instanceof`. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { PROGRAM, type Program } from "@tradewind/sdk/program";
 import { duplicateId, manifestProblem } from "./manifest-check.ts";
@@ -19,7 +19,7 @@ export function describeExports(exports: Readonly<Record<string, unknown>>): Dag
   return manifests.sort((a, b) => (a.dagId < b.dagId ? -1 : 1));
 }
 
-/** A sub-DAG has runs of its own, so that it has to be a DAG of its own. One that another file gives is exported there. */
+/** A sub-DAG has runs of its own, so it must be exported. A sub-DAG from another file is exported there. */
 export function refuseHiddenSubDags(manifests: readonly DagManifest[], unexported: readonly string[]): void {
   for (const { dagId, tasks } of unexported.length === 0 ? [] : manifests) {
     const hidden = tasks.find(({ dag }) => dag !== undefined && unexported.includes(dag));
@@ -39,7 +39,7 @@ function programOf(value: unknown): Program | null {
 function describe(program: Program): DagManifest {
   if (program.protocol !== 1) {
     throw new DagRefused(
-      `This file was written for another version of Tradewind (protocol ${String(program.protocol)}, this engine speaks 1): ` +
+      `This file was written for another version of Tradewind (protocol ${String(program.protocol)}, this engine supports 1): ` +
         `install the same version of "tradewind" in the DAG's project and in the engine.`,
     );
   }

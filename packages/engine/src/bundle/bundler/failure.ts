@@ -1,4 +1,4 @@
-/** Turns whatever stopped a file into a message that points at the author's own line. */
+/** Turns the error of a file into a message that points at the author's own line. */
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { basename, dirname, isAbsolute, relative, resolve, sep } from "node:path";
@@ -16,7 +16,7 @@ const MAX_ERRORS = 3;
 const MAX_THROWN = 20;
 const MAX_STACK_LINES = 8;
 
-/** esbuild's own errors: syntax, imports that lead nowhere. */
+/** esbuild's own errors: syntax, unresolved imports. */
 export function buildFailureMessage(folder: string, dagFile: DagFile, failure: BuildFailure): string {
   const shown = failure.errors.slice(0, MAX_ERRORS).map((error) => errorMessage(folder, dagFile, error));
   const hidden = failure.errors.length - shown.length;
@@ -33,7 +33,7 @@ export interface ImportedArtefact {
   readonly map: string;
 }
 
-/** Something thrown while the artefact was imported or described. Errors about one line are shown with it once. */
+/** An error thrown while the artefact was imported or described. Errors about the same line share its code frame. */
 export function thrownMessage(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknown): string {
   const places = new Map<string, { readonly titles: string[]; readonly rest: string }>();
   for (const each of separated(thrown)) {
@@ -53,7 +53,7 @@ function first(texts: readonly string[], between: string): string {
   return [...texts.slice(0, MAX_THROWN), ...(hidden > 0 ? [`… and ${hidden} more`] : [])].join(between);
 }
 
-/** Each of several errors by itself: all wrong options of a DAG come in one. */
+/** Splits an aggregate: all wrong options of a DAG are reported in one error. */
 function separated(thrown: unknown): readonly unknown[] {
   const errors = thrown instanceof Error ? (thrown as { errors?: unknown }).errors : null;
   return Array.isArray(errors) && errors.length > 0 ? errors.flatMap(separated) : [thrown];
@@ -65,7 +65,7 @@ function thrownPart(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknow
   const title = titleOf(thrown, artefact);
   const stack = thrown instanceof Error ? (thrown.stack ?? "") : "";
   const frames = mappedFrames(stack, artefact);
-  // The author's line, not the line of the library (or of the SDK) that noticed the mistake.
+  // The author's line, not the line of the library (or of the SDK) that threw the error.
   const authors = frames.filter((frame) => isAuthors(frame.position));
   const own = authors[0] ?? frames[0];
   if (!own) return { at: `${dagFile.file}: `, title, rest: "" };
@@ -79,7 +79,7 @@ function thrownPart(dagFile: DagFile, artefact: ImportedArtefact, thrown: unknow
   return { at: `${placeOf(own.position)}: `, title, rest: `${frame}\n\n${trace.join("\n")}` };
 }
 
-/** Something thrown by ourselves, or by the system, before the artefact was imported. */
+/** An error thrown by the bundler, or by the system, before the artefact was imported. */
 export function refusalMessage({ file, path }: DagFile, thrown: unknown): string {
   if (thrown instanceof SourceRefused) {
     const folder = path.slice(0, path.length - file.length);
@@ -107,12 +107,12 @@ function titleOf(thrown: unknown, { url }: ImportedArtefact): string {
 
 const TOO_EARLY = "A task can only use tasks that are defined before it: this keeps cycles out";
 
-/** The language has no code for it, only V8's words. */
+/** The error has no code, so V8's message is matched. */
 function isTooEarly({ name, message }: Error): boolean {
   return name === "ReferenceError" && message.endsWith("before initialization");
 }
 
-/** Whether the file's own code is among the callers. */
+/** True if the file's own code is among the callers. */
 export function isFrom(dagFile: DagFile, artefact: ImportedArtefact, trace: Error): boolean {
   return mappedFrames(trace.stack ?? "", artefact).some(({ position }) => position.file === dagFile.file);
 }
@@ -135,7 +135,7 @@ function codeOf(text: string): string {
   return /^(?:Could not resolve|No matching export)/.test(text) ? "DAG_IMPORT_UNRESOLVED" : "DAG_FILE_SYNTAX";
 }
 
-/** The SDK lies in the bundler itself; its authors know it by the name that they import. */
+/** The SDK is part of the bundler itself; the message names it as authors import it. */
 function nameSdk(text: string): string {
   return text.replace(/"tradewind-sdk:[^"]*"/, '"tradewind"');
 }
@@ -157,7 +157,7 @@ function mappedFrames(stack: string, { url, map }: ImportedArtefact): Frame[] {
     if (!("originalSource" in entry) || entry.originalSource === undefined) continue;
     const name = /^\s*at (?:async )?(\S.*?) \(/.exec(line.slice(0, at))?.[1] ?? "";
     frames.push({
-      // esbuild calls the function around a CommonJS file by the name of the file.
+      // esbuild names the function around a CommonJS file after the file.
       name: name.startsWith(ENTRY) ? "" : name,
       position: { file: entry.originalSource, line: entry.originalLine + 1, column: entry.originalColumn },
     });

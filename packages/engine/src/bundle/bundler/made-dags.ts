@@ -1,12 +1,12 @@
 /**
- * The DAGs that a file makes while it is imported. A DAG that the file makes and does not export would be missing without an
- * error. To find it, the SDK in the child process records each call of `dag()`, with the error if the call is rejected.
+ * The DAGs that a file creates while it is imported. A DAG that the file creates and does not export would be missing
+ * without an error. To find it, the SDK in the child process records each call of `dag()`, with its error if it throws.
  */
 import { PROGRAM } from "@tradewind/sdk/program";
 
 interface MadeDag {
   readonly id: string;
-  /** Where it was made: formatted only when somebody reads it. */
+  /** Where it was created: formatted only on access. */
   readonly trace: Error;
 }
 
@@ -14,7 +14,7 @@ let made: MadeDag[] = [];
 let refused: unknown[] = [];
 let goesOn = false;
 
-/** The SDK with a `dag` that notes what it returns; everything else is the SDK's own. */
+/** The SDK with a `dag` that records its results; everything else is the SDK's own. */
 export function noting(sdk: unknown): unknown {
   const dag = (sdk as { dag?: unknown } | null)?.dag;
   if (typeof dag !== "function") return sdk;
@@ -24,7 +24,7 @@ export function noting(sdk: unknown): unknown {
       if (typeof result?.id === "string") made.push({ id: result.id, trace: new Error("made here") });
       return result;
     } catch (error) {
-      // Without a code, and after others, it may follow from the stand-in for one of them.
+      // Without a code and after other errors, it may be caused by the stand-in for a rejected DAG.
       if (refused.length === 0 || isCoded(error)) refused.push(error);
       if (!goesOn) throw error;
       return { kind: "dag", id: args[0], [PROGRAM]: null };
@@ -37,7 +37,7 @@ function isCoded(error: unknown): boolean {
   return typeof (error as { code?: unknown } | null)?.code === "string";
 }
 
-/** What was made since the last call. */
+/** The DAGs created since the last call. */
 export function takeMadeDags(): readonly MadeDag[] {
   const taken = made;
   made = [];
@@ -45,12 +45,12 @@ export function takeMadeDags(): readonly MadeDag[] {
   return taken;
 }
 
-/** Whether an error that ended an import is that of a `dag()`. */
+/** True if an error that ended an import came from a `dag()`. */
 export function isOfRefusedDag(error: unknown): boolean {
   return refused.includes(error);
 }
 
-/** The errors of all DAGs that `load` makes: the first does not end it. What else it throws may follow from them. */
+/** The errors of all DAGs that `load` creates: the first one does not end it. Other errors may be caused by them. */
 export async function errorsOfAllDags(load: () => Promise<unknown>): Promise<readonly unknown[]> {
   refused = [];
   goesOn = true;

@@ -1,10 +1,10 @@
 /**
  * The bundler child: turns DAG files into artefacts and manifests. It runs authors' code, so it has no database, a
- * short environment, and nothing to lose: the processor kills it when a file hangs and starts another.
+ * minimal environment and no state: the processor kills it when a file hangs and starts another.
  *
  * Files are built side by side (esbuild's own process does that work) but imported one after the other, each announced
- * before it starts. Whatever a file leaves behind in this process (timers, patched globals) can meet the next file;
- * a file that fails by crashing or hanging is therefore tried once more in a child of its own before it is blamed.
+ * before it starts. Side effects of a file in this process (timers, patched globals) can affect the next file; a file
+ * that crashes or hangs is therefore tried once more in a child of its own before it fails.
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -22,13 +22,13 @@ import type { BundleResult, BundlerReply, BundlerRequest, BundlerSetup, DagFile 
 import { rehearse } from "./rehearsal.ts";
 import { refuseTriggerClasses } from "./trigger-classes.ts";
 
-// The author's line is to be among the callers, below all of the SDK's own.
+// The author's line must be among the captured callers, below all frames of the SDK.
 Error.stackTraceLimit = 50;
 const channel = process.send?.bind(process);
-if (!channel) throw new Error("The bundler is started by the DAG processor, not by hand.");
-// Authors' code shares this process; it has no business on the channel.
+if (!channel) throw new Error("The bundler is started by the DAG processor, not manually.");
+// Authors' code shares this process and must not use the channel.
 process.send = undefined;
-/** Resolves when it has left this process. */
+/** Resolves when the message has left this process. */
 const reply = (message: BundlerReply) =>
   new Promise<void>((resolve) => channel(message, undefined, undefined, () => resolve()));
 
@@ -51,7 +51,7 @@ process.on("message", (request: BundlerRequest) => {
 async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
   const inputs: InputStamp[] = [];
   try {
-    // The stamp comes before the text: a write in between shows as a changed stamp, never as a missed change.
+    // The stamp is taken before the text: a write in between shows as a changed stamp, never as a missed change.
     const own = stampInput(dagFile.path);
     const source = readFileSync(dagFile.path, "utf8");
     if (own) inputs.push({ ...own, sha256: sha256(source) });
@@ -86,7 +86,7 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
   }
 }
 
-/** The processor reads them from there. Named by content: children that write the same file write the same bytes. */
+/** The processor reads the files from there. Named by content: children that write the same file write the same bytes. */
 function handOver({ files }: Artefact): ContentFile[] {
   const byHash = new Map([...files.values()].map(({ content, hash }) => [hash, content]));
   return [...byHash].map(([hash, content]) => {
@@ -108,12 +108,12 @@ function hasOtherVersion(packages: readonly InstalledPackage[]): boolean {
   return isOther;
 }
 
-/** What the file gives, or why it gives nothing. */
+/** The DAGs of the file, or its error. */
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
   const { url, preludes, discard } = await rehearse(setup.outFolder, artefact);
-  // An endless loop would keep back what waits to be sent: this, and the results of files before it.
+  // An endless loop would block pending messages: this one, and the results of earlier files.
   await reply({ type: "importing", file: dagFile.file, inputs });
-  // Node keeps a package that it has loaded: a file that needs another version of it gets a fresh child from the processor.
+  // Node keeps a loaded package: a file that needs another version of it gets a fresh child from the processor.
   if (hasOtherVersion(artefact.installed)) guard.exit(0);
   const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
@@ -123,7 +123,7 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
     const manifests = describeExports(exports).map((manifest) => withPackages(manifest, artefact));
     await attempt.settled();
     const exported = new Set(manifests.map(({ dagId }) => dagId));
-    // Those of other DAG files, which this one imports, are exported there.
+    // DAGs of other DAG files that this one imports are exported there.
     const unexported = takeMadeDags().filter(
       ({ id, trace }) => !exported.has(id) && isFrom(dagFile, imported, trace),
     );
@@ -142,7 +142,7 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
   }
 }
 
-/** The first wrong DAG ended the import: the file is imported once more, past each wrong DAG, for the errors of all. */
+/** The first wrong DAG ended the import: the file is imported again, past each wrong DAG, to collect all errors. */
 async function refusedDags(dagFile: DagFile, artefact: Artefact): Promise<string | null> {
   const { url, discard } = await rehearse(setup.outFolder, artefact);
   const { slipped } = guard.begin(url);

@@ -1,13 +1,13 @@
 /**
- * The last look at a manifest before it leaves the child. The SDK cannot write most of what is refused here, but a
- * bundle carries its own copy of the SDK, and everything behind this door takes a manifest at its word.
+ * The last check of a manifest before it leaves the child. The SDK prevents most of these errors, but a bundle carries
+ * its own copy of the SDK, and everything after this check trusts the manifest.
  */
 import type { DagManifest, StartTrigger, TaskManifest } from "@tradewind/sdk/manifest";
 import { compileGraph, RuleSet, validateSchedule } from "../../model/index.ts";
 import { isDelay, isKey, isTriggerCall } from "../../model/trigger/trigger-call.ts";
 import { messageOf } from "../../service/errors.ts";
 
-/** What is wrong with it, or null. */
+/** The problem, or null. */
 export function manifestProblem(manifest: DagManifest): string | null {
   const name = describeId(manifest?.dagId);
   if (name === null) return "A DAG has no id: give dag() a non-empty string of at most 250 characters.";
@@ -21,10 +21,10 @@ export function manifestProblem(manifest: DagManifest): string | null {
   return confProblem(name, manifest) ?? taskProblem(name, manifest.tasks) ?? ruleProblem(name, manifest);
 }
 
-/** Schedules whose runs have what triggered them as their conf. */
+/** Schedules whose runs receive the triggering event as their conf. */
 const WITH_CONF: ReadonlySet<string> = new Set(["none", "trigger", "signal"]);
 
-/** Nobody gives a conf to a run whose time has come: each would fail. */
+/** Runs at scheduled times get no conf, so each run would fail. */
 function confProblem(name: string, { paramsSchema, schedule }: DagManifest): string | null {
   if (WITH_CONF.has(schedule?.kind)) return null;
   const { required } = (paramsSchema ?? {}) as { readonly required?: unknown };
@@ -33,7 +33,7 @@ function confProblem(name: string, { paramsSchema, schedule }: DagManifest): str
   return `DAG "${name}" has a schedule, and its params need ${needed}, which scheduled runs are not given: give each a default, or leave out the schedule.`;
 }
 
-/** What the scheduler will do with it is done once here: there it would hold up every other DAG. */
+/** Applies the scheduler's rules once here: an error there would block every other DAG. */
 function ruleProblem(name: string, manifest: DagManifest): string | null {
   try {
     validateSchedule(manifest.schedule);
@@ -47,7 +47,7 @@ function ruleProblem(name: string, manifest: DagManifest): string | null {
   }
 }
 
-/** Exported twice under one id by one file. */
+/** An id that one file exports twice. */
 export function duplicateId(manifests: readonly DagManifest[]): string | null {
   const seen = new Set<string>();
   for (const { dagId } of manifests) {
@@ -80,7 +80,7 @@ function taskProblem(dagId: string, tasks: readonly TaskManifest[]): string | nu
   return cycle(dagId, waiting, downstream);
 }
 
-/** Stored by the scheduler together with what others have done: it must not be what makes that fail. */
+/** The scheduler stores it in a batch with other changes, so it must not make that batch fail. */
 function isStart({ trigger, method, timeoutMs, kwargs, onTimeout }: StartTrigger): boolean {
   const isKnown = onTimeout === "fail" || onTimeout === "fatal" || onTimeout === "skip";
   const hasTime = timeoutMs === null || isDelay(timeoutMs);
@@ -89,7 +89,7 @@ function isStart({ trigger, method, timeoutMs, kwargs, onTimeout }: StartTrigger
   );
 }
 
-/** Takes away tasks that wait for nothing until none is left; what remains stands in or behind a cycle. */
+/** Removes tasks without pending upstream until none is left; the rest is in or behind a cycle. */
 function cycle(
   dagId: string,
   waiting: Map<string, number>,
@@ -113,7 +113,7 @@ function describeId(id: unknown): string | null {
   return typeof id === "string" && id.length > 0 && id.length <= 250 ? id : null;
 }
 
-/** The first thing that JSON or the database's jsonb cannot hold, with its path. */
+/** The first value that JSON or jsonb cannot hold, with its path. */
 function notJsonAt(value: unknown, path: string): string | null {
   if (value === null || typeof value === "boolean") return null;
   if (typeof value === "string") {

@@ -1,14 +1,14 @@
 /**
- * What Node and the nearest package.json say of a DAG file: whether it is an ES module or CommonJS. esbuild reads that for
- * files it finds itself; a DAG file is given to it as text, under a name that must say the same.
+ * Whether a DAG file is an ES module or CommonJS, by the rules of Node and the nearest package.json. esbuild applies them
+ * to files that it resolves itself; a DAG file is passed as text, under a name with the matching extension.
  */
 import { readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 
-/** The list of what a CommonJS DAG file exports: `module.exports` itself, then its members. */
+/** The exports of a CommonJS DAG file as a list: `module.exports` itself, then its members. */
 export const COMMONJS_EXPORTS = "tradewind$exports";
 
-/** The ending under which the file is bundled: ".mts" and ".mjs" for ".ts" and ".js" in a package of ES modules. */
+/** The extension under which the file is bundled: ".mts" and ".mjs" for ".ts" and ".js" in a package of ES modules. */
 export function moduleEnding(path: string): string {
   const ending = extname(path);
   if (ending !== ".ts" && ending !== ".js") return ending;
@@ -26,7 +26,7 @@ function packageType(folder: string): unknown {
 }
 
 /**
- * esbuild gives `module.exports` of a CommonJS file as the default export. The members of it count like named exports:
+ * esbuild exposes `module.exports` of a CommonJS file as the default export. Its members count like named exports:
  * `exports.default = dag(…)` is also what TypeScript compiles `export default` to.
  */
 export function withCommonJsExports(code: string, entry: string): string {

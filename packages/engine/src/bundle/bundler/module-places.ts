@@ -1,19 +1,19 @@
 /**
- * Tells the modules of a bundle where they are. All of them become one module; those that name files relative to
- * themselves get a place of their own in the bundle's tree of files, as if they lay there.
+ * Gives the modules of a bundle their own location. All of them become one module; a module that names files relative to
+ * itself gets a path in the bundle's tree of files, as if it were stored there.
  */
 import { readFileSync } from "node:fs";
 import { extname } from "node:path";
 import type { Loader, Plugin } from "esbuild";
 
-/** What the build makes of `import.meta`: a name that each module with a place declares. */
+/** The replacements for `import.meta` in the build: names that each module with a path declares. */
 export const PLACE_DEFINES = {
   "import.meta.url": "__tw_here.url",
   "import.meta.dirname": "__tw_here.dirname",
   "import.meta.filename": "__tw_here.filename",
 } as const;
 
-/** The text with its place declared, in the first line: all others keep their numbers. */
+/** The text with its path declared in the first line, so that all line numbers stay the same. */
 export function placed(text: string, place: string): string {
   const url = place.split("/").map(encodeURIComponent).join("/");
   const names = ["dirname", "filename"].filter((name) => isFree(text, `__${name}`));
@@ -35,7 +35,7 @@ export function placingPlugin(places: ReadonlyMap<string, string>): Plugin {
   };
 }
 
-/** The lines of a bundle that its places need. */
+/** The lines of a bundle that its module paths need. */
 export function placeBanner(code: string): string[] {
   const lines: string[] = [];
   if (code.includes("__tw_place(")) {
@@ -44,7 +44,7 @@ export function placeBanner(code: string): string[] {
       'const __tw_place = (path) => { const url = new URL("./files/" + path, import.meta.url); return { url: url.href, filename: __tw_path(url), dirname: __tw_path(new URL(".", url)).slice(0, -1) }; };',
     );
   }
-  // Of a bundled package, which has no place: esbuild has renamed the declarations of others.
+  // For a bundled package, which has no path: esbuild has renamed the declarations of other modules.
   if (isFree(code, "__tw_here")) lines.push("const __tw_here = import.meta;");
   return lines;
 }

@@ -1,7 +1,7 @@
-/** Recognises packages with native code by what they say of themselves, before any of it is loaded. */
+/** Recognizes packages with native code by their package.json, before any of it is loaded. */
 import { readPackage } from "../../code/installed-package.ts";
 
-/** They find, download or compile the addon of the package that depends on them. */
+/** Packages that find, download or compile the addon of the package that depends on them. */
 const ADDON_LOADERS = [
   "@mapbox/node-pre-gyp",
   "@neon-rs/load",
@@ -16,7 +16,7 @@ const ADDON_LOADERS = [
   "prebuildify",
 ];
 
-/** One package per platform, of which npm installs the one that fits: "@img/sharp-linux-x64". */
+/** One package per platform, of which npm installs the matching one: "@img/sharp-linux-x64". */
 const PLATFORM_PACKAGE =
   /[-/](?:aix|android|darwin|freebsd|linux|linuxmusl|openharmony|win32)-(?:arm|arm64|ia32|loong64|ppc64|riscv64|s390x|x64)\b/;
 

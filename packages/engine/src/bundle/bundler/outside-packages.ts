@@ -1,10 +1,10 @@
 /**
- * The packages of one DAG file that stay outside its bundle and are resolved from the DAG's project at run time: those
- * with native code, those that read files of their own package, those that esbuild cannot bundle, and those that the
- * project names. A package that uses one of them stays outside, too, up to the one that the author's own code imports:
- * that one is found from the DAG's project whatever the layout of node_modules, and it is the name that the author knows.
+ * The packages of one DAG file that stay outside its bundle and are resolved from the DAG's project at run time: packages
+ * with native code, packages that read files of their own, packages that esbuild cannot bundle, and packages that the
+ * project names. A package that uses one of them stays outside, too, up to the package that the author's own code imports:
+ * that one resolves from the DAG's project in any layout of node_modules, and the author knows its name.
  *
- * Which packages these are is known only after a build, so a file is built until a build finds no more of them.
+ * These packages are known only after a build, so a file is built until a build finds no more of them.
  */
 import { readFileSync, statSync } from "node:fs";
 import { dirname, extname, join, relative, resolve, sep } from "node:path";
@@ -27,13 +27,13 @@ const SDK = /^(?:tradewind|@tradewind\/.*)$/;
 
 interface Use {
   readonly name: string;
-  /** Where the build found it; null: nowhere. */
+  /** Where the build found it; null if it was not found. */
   readonly folder: string | null;
   /** The module that imports it. */
   readonly importer: string;
 }
 
-/** By folder: within a pass a package.json is read once. What one DAG file has shown of a package is not kept for others. */
+/** By folder: a package.json is read once per pass. Findings from one DAG file are not reused for others. */
 const verdicts = new Map<string, { readonly pass: number; readonly isNative: boolean }>();
 
 export class OutsidePackages {
@@ -42,10 +42,10 @@ export class OutsidePackages {
   readonly #named: ReadonlySet<string>;
   readonly #pass: number;
   readonly #uses = new Map<string, Use>();
-  /** Found to stay outside, beyond what their package.json says. */
+  /** Packages found to stay outside in addition to those recognized by their package.json. */
   readonly #found = new Set<string>();
 
-  /** @param named By the project. */
+  /** @param named The packages that the project names. */
   constructor(
     file: { readonly dagFolder: string; readonly path: string; readonly pass: number },
     named: ReadonlySet<string>,
@@ -62,7 +62,7 @@ export class OutsidePackages {
     return this.#named.size + this.#found.size > 0 ? [this.#plugin()] : [];
   }
 
-  /** Whether a build has shown further packages that have to stay outside: then it is done again. */
+  /** True if a build has found further packages that must stay outside: then it is repeated. */
   learn({
     inputs,
     errors,
@@ -81,7 +81,7 @@ export class OutsidePackages {
     return this.#found.size > before;
   }
 
-  /** What the last build needs. @throws DagRefused for a package that is not found from the DAG's folder. */
+  /** The requirements of the last build. @throws DagRefused for a package that is not found from the DAG's folder. */
   requirements(): Pick<Requirements, "folder" | "packages"> & {
     readonly installed: readonly InstalledPackage[];
   } {
@@ -114,7 +114,7 @@ export class OutsidePackages {
           async ({ importer, kind, namespace, path, pluginData, resolveDir }) => {
             if (namespace === OUTSIDE) return { path, external: true };
             const name = packageNameIn(path);
-            // The SDK's plugin resolves it, and would be called by us as we by it.
+            // The SDK's plugin resolves it; calling it from here would recurse.
             if (name === null || pluginData === OUTSIDE || SDK.test(name)) return undefined;
             const options = { importer, kind, namespace, resolveDir, pluginData: OUTSIDE };
             const found = await esbuild.resolve(path, options);
@@ -125,7 +125,7 @@ export class OutsidePackages {
               folder,
               importer: importer || join(resolveDir, "_"),
             });
-            // As bundled: an import of CommonJS gives every member by its name, also those that Node does not foresee.
+            // As if bundled: an import of CommonJS exposes every member by its name, also members that Node does not detect.
             if (kind === "import-statement" && isCommonJs(found.path)) return { path, namespace: OUTSIDE };
             return { path, external: true };
           },
@@ -170,7 +170,7 @@ function isNative(folder: string, pass: number): boolean {
   return verdict.isNative;
 }
 
-/** As Node judges it. */
+/** By Node's rules. */
 function isCommonJs(path: string): boolean {
   if (extname(path) === ".cjs") return true;
   if (extname(path) !== ".js") return false;

@@ -2,7 +2,7 @@
 import { expect, it } from "vitest";
 import { ownPaths } from "./own-paths.ts";
 
-/** What is found, a partial path with "*" behind it. */
+/** The paths found; a partial path ends with "*". */
 const found = (text: string) =>
   ownPaths(text).map(({ isPartial, path }) => `${path}${isPartial ? "/*" : ""}`);
 
@@ -37,7 +37,7 @@ it.each([
   expect(found(text)).toEqual(paths);
 });
 
-it("says where an expression begins", () => {
+it("returns the position of an expression", () => {
   const text = `// first\nconst x = join(import.meta.dirname, "q.sql");`;
   expect(ownPaths(text)[0]?.at).toBe(text.indexOf("join"));
 });

@@ -1,7 +1,7 @@
 /**
- * Finds the paths that a module makes relative to itself: `new URL("./a.sql", import.meta.url)`,
- * `join(import.meta.dirname, "sql", name)`, `${here}/a.sql`. A path that is known only in part leads to a folder: the
- * one that its known part names.
+ * Finds the paths that a module builds relative to itself: `new URL("./a.sql", import.meta.url)`,
+ * `join(import.meta.dirname, "sql", name)`, `${here}/a.sql`. A path that is only partly known stands for the folder of its
+ * known part.
  */
 import { posix } from "node:path";
 import { type Token, tokensOf } from "./source-tokens.ts";
@@ -9,15 +9,15 @@ import { type Token, tokensOf } from "./source-tokens.ts";
 export interface OwnPath {
   /** Relative to the folder of the module, with "/"; never that folder itself, nor one above it. */
   readonly path: string;
-  /** The rest of it is not known: what it leads to is somewhere inside. */
+  /** The rest of the path is unknown: the file is somewhere inside. */
   readonly isPartial: boolean;
-  /** Where the expression begins in the text. */
+  /** The position of the expression in the text. */
   readonly at: number;
 }
 
 const MENTIONS = /\bimport\s*\.\s*meta\s*\.\s*(?:url|dirname|filename)\b|\b__dirname\b|\b__filename\b/;
 
-/** A look at the text that says no for almost every module. */
+/** A fast check that excludes almost every module. */
 export function mayHaveOwnPaths(text: string): boolean {
   return MENTIONS.test(text);
 }
@@ -26,7 +26,7 @@ export function ownPaths(text: string): OwnPath[] {
   return mayHaveOwnPaths(text) ? new PathReader(tokensOf(text)).read() : [];
 }
 
-/** A place relative to the module: its own file, or a path from its folder. */
+/** A location relative to the module: its own file, or a path from its folder. */
 interface Place {
   readonly path: string;
   readonly isFile: boolean;
@@ -57,7 +57,7 @@ class PathReader {
       const parsed = this.#place(at);
       const token = this.#tokens[at] as Token;
       if (parsed === null) {
-        // An expression inside of a template that does not begin with a path may hold one.
+        // An expression inside of a template that does not begin with a path may contain one.
         if (token.first) found.push(...new PathReader(token.first.tokens, this.#names).read());
         at++;
         continue;
@@ -71,7 +71,7 @@ class PathReader {
     return found;
   }
 
-  /** An expression that gives a place, from this token on. */
+  /** Parses an expression that evaluates to a location, from this token on. */
   #place(at: number): Parsed | null {
     const start = this.#simplePlace(at);
     if (start === null || !this.#is(start.end, "+")) return start;
@@ -95,7 +95,7 @@ class PathReader {
       if (member === "url" || member === "filename") return { place: ITSELF, end: at + 5 };
       return null;
     }
-    // `const __dirname =` declares the name, and is none of its uses.
+    // `const __dirname =` declares the name and does not use it.
     if (this.#is(at + 1, "=") && !this.#is(at + 2, "=")) return null;
     if (this.#spells(at, "new", "URL", "(")) return this.#url(at + 3);
     const call = this.#is(at + 1, ".") ? at + 2 : at;
@@ -154,13 +154,13 @@ class PathReader {
     return { place: within(inner.place, text.replace(/^\//, ""), isLast), end: at + 1 };
   }
 
-  /** The token after a closing parenthesis, with or without a comma before it; null: there is none here. */
+  /** The token after a closing parenthesis, with or without a comma before it; null if there is none here. */
   #close(at: number): number | null {
     if (this.#is(at, ")")) return at + 1;
     return this.#is(at, ",") && this.#is(at + 1, ")") ? at + 2 : null;
   }
 
-  /** The comma or the parenthesis that ends the argument; -1: the text ends. */
+  /** The comma or the parenthesis that ends the argument; -1 at the end of the text. */
   #nextArgument(from: number): number {
     let depth = 0;
     for (let at = from; at < this.#tokens.length; at++) {
@@ -186,7 +186,7 @@ class PathReader {
   }
 }
 
-/** `text` relative to the place; if only its beginning is known, the part before its last slash. */
+/** `text` relative to the location; if only its beginning is known, the part before its last slash. */
 function within({ isPartial, path }: Place, text: string, isKnown: boolean): Place {
   if (isPartial) return { path, isFile: false, isPartial };
   const known = isKnown ? text : text.slice(0, text.lastIndexOf("/") + 1);

@@ -1,21 +1,21 @@
 /**
- * Keeps a DAG file's import from ending or changing the process it shares with other files: `process.exit` becomes an
- * error of the file that called it, stray exceptions go to the file whose code they come from, and the environment and
- * working directory are put back afterwards.
+ * Prevents a DAG file's import from ending or changing the process it shares with other files: `process.exit` becomes an
+ * error of the file that called it, uncaught exceptions are attributed to the file whose code threw them, and the
+ * environment and working directory are restored afterwards.
  */
 
-/** One import under guard. */
+/** One guarded import. */
 interface Import {
-  /** Rejects as soon as an error slips out of the import: one that waits for more would wait in vain. */
+  /** Rejects on an uncaught error of the import, which might otherwise never settle. */
   readonly slipped: Promise<never>;
-  /** Resolves one turn later, when rejections that nobody handled have surfaced. */
+  /** Resolves one turn later, when unhandled rejections have surfaced. */
   settled(): Promise<void>;
 }
 
 export interface ProcessGuard {
   begin(url: string): Import;
   end(): void;
-  /** The real one. */
+  /** Node's own exit. */
   exit(code: number): never;
 }
 
@@ -27,7 +27,7 @@ export function guardProcess(onStray: (message: string) => void): ProcessGuard {
 
   const catchAll = (error: unknown): void => {
     const stack = error instanceof Error ? (error.stack ?? "") : "";
-    // Without a stack nobody else can be named than the file that is running.
+    // Without a stack, the running file is the only candidate.
     if (current && (stack === "" || stack.includes(current.url) || !stack.includes(`/dag-${process.pid}-`))) {
       current.fail(error);
     } else {

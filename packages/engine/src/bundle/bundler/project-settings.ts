@@ -1,17 +1,17 @@
-/** What the package.json of a DAG's project says to Tradewind: `"tradewind": { "external": ["name"] }`. */
+/** The settings in the package.json of a DAG's project: `"tradewind": { "external": ["name"] }`. */
 import { dirname, join } from "node:path";
 import { readPackage } from "../../code/installed-package.ts";
 import { isPackageName } from "../../code/requirements.ts";
 import { DagRefused } from "./refusal.ts";
 
 export interface ProjectSettings {
-  /** The package.json; null: there is none from the DAG file's folder upwards. */
+  /** The package.json; null if there is none from the DAG file's folder upwards. */
   readonly path: string | null;
-  /** Packages that are resolved at run time, in addition to those that are recognised. */
+  /** Packages resolved at run time, in addition to the recognized ones. */
   readonly external: ReadonlySet<string>;
 }
 
-/** Of the nearest package.json. @throws DagRefused */
+/** The settings of the nearest package.json. @throws DagRefused */
 export function projectSettings(from: string): ProjectSettings {
   for (let folder = from; ; folder = dirname(folder)) {
     const about = readPackage(folder);

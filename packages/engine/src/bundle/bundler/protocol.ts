@@ -1,11 +1,10 @@
 /**
- * What the DAG processor and a bundler child say to each other. The child works on the files it was given in order and
- * announces each import before it starts it, so that whatever happens next has one name: a child that dies or goes
- * silent is blamed on the file it announced last.
+ * The messages between the DAG processor and a bundler child. The child processes its files in order and announces each
+ * import before it starts it: if the child dies or stops responding, the file it announced last is the suspect.
  */
 import type { Bundled, InputStamp } from "../../code/bundled.ts";
 
-/** One DAG file: `file` is its name in the catalogue (relative to the DAG folder, with "/"), `path` where it lies. */
+/** One DAG file: `file` is its name in the catalogue (relative to the DAG folder, with "/"), `path` its location. */
 export interface DagFile {
   readonly file: string;
   readonly path: string;
@@ -15,11 +14,11 @@ export interface DagFile {
 export interface BundlerSetup {
   readonly type: "setup";
   readonly folder: string;
-  /** Where a child keeps what it imports, and the preludes that the processor reads. */
+  /** Where a child writes the modules it imports, and the preludes that the processor reads. */
   readonly outFolder: string;
 }
 
-/** `pass` counts the processor's passes: within one, shared inputs are looked at once. */
+/** `pass` counts the processor's passes: within one, shared inputs are read once. */
 export type BundlerRequest = BundlerSetup | ({ readonly type: "bundle"; readonly pass: number } & DagFile);
 
 export type BundlerReply =
@@ -29,7 +28,7 @@ export type BundlerReply =
   /** An error that surfaced later than its import: nobody's result, but worth a line in the log. */
   | { readonly type: "stray"; readonly message: string };
 
-/** Why a file gives no DAGs. `message` is complete, with position and code frame. */
+/** Why a file has no DAGs. `message` is complete, with position and code frame. */
 export interface ImportFailure {
   readonly kind: "failed";
   /** "bundle": not all inputs are known (one may be missing); "import": the inputs are complete. */

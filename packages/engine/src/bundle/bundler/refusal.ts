@@ -1,4 +1,4 @@
-/** A file whose DAGs cannot be loaded, although its code is right. It has no position: the message says all. */
+/** A file whose DAGs cannot be loaded although its code is valid. It has no position: the message is complete. */
 export class DagRefused extends Error {
   readonly code: string;
 
@@ -12,7 +12,7 @@ export class DagRefused extends Error {
 export class SourceRefused extends DagRefused {
   readonly path: string;
   readonly text: string;
-  /** Where it begins in the text. */
+  /** The position of the expression in the text. */
   readonly at: number;
 
   constructor(message: string, where: { code: string; path: string; text: string; at: number }) {

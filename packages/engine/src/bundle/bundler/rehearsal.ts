@@ -1,6 +1,6 @@
 /**
- * Imports an artefact the cheap way. Evaluating the SDK's prelude costs more than all the rest of a small DAG file, so
- * a child does it once and lets every file read the same one; a stand-in of as many lines keeps stack positions true.
+ * Imports an artefact cheaply. Evaluating the SDK's prelude costs more than the rest of a small DAG file, so a child
+ * does it once and shares it with every file; a stand-in with the same number of lines keeps stack positions correct.
  */
 import { mkdirSync, rmSync, unlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ export async function rehearse(outFolder: string, artefact: Artefact): Promise<R
   const standIns = preludes.map(({ name, code }) => {
     return `const ${name} = globalThis[Symbol.for("${REGISTRY.description}")].${name};${"\n".repeat(lineBreaks(code))}`;
   });
-  // Numbered, because Node remembers a module, and its failure, for as long as the process lives.
+  // Numbered, because Node caches a module, and its failure, for the lifetime of the process.
   const name = `dag-${process.pid}-${++rehearsals}`;
   const text = banner + standIns.join("") + body;
   if (installed.length === 0 && tree.size === 0) {
@@ -56,7 +56,7 @@ export async function rehearse(outFolder: string, artefact: Artefact): Promise<R
   };
 }
 
-/** Answers where the prelude's text is. Named by content: children that write the same file write the same bytes. */
+/** Returns the path of the prelude's text. Named by content: children that write the same file write the same bytes. */
 function evaluateOnce(outFolder: string, banner: string, prelude: SdkPrelude): Promise<string> {
   let path = evaluated.get(prelude.name);
   if (!path) {

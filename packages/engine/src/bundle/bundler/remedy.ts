@@ -1,16 +1,16 @@
-/** What an author can do about an import that esbuild cannot follow. */
+/** The remedy for an import that esbuild cannot resolve. */
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Message } from "esbuild";
 import { VERSION } from "../../version.ts";
 import { sdkCopy } from "./sdk-copy.ts";
 
-/** `folder`: of the file that has the import. */
+/** `folder`: the folder of the file that has the import. */
 export function remedyFor({ text, notes }: Pick<Message, "text" | "notes">, folder: string): string | null {
   const copy = /^No matching export in "tradewind-sdk:([^"]*)"/.exec(text)?.[1];
   if (copy !== undefined) return otherVersion(copy);
   const specifier = /^Could not resolve "(.+)"$/.exec(text)?.[1];
-  // Of esbuild's notes, those for people who choose its options do not help: an author cannot mark a path as external.
+  // Notes about esbuild's options are skipped: an author cannot mark a path as external.
   const note = notes.find((each) => each.text !== "" && !/\bexternal\b/.test(each.text))?.text;
   if (specifier === undefined) return note ?? null;
   const name = packageName(specifier);
@@ -31,7 +31,7 @@ export function remedyFor({ text, notes }: Pick<Message, "text" | "notes">, fold
     : `${install}; or, for the folder "${name}", ${aliasIn(folder)}`;
 }
 
-/** Of a package; null: it cannot be one (`@/db`, `~/db`, `$lib`). */
+/** The name of a package; null if it cannot be one (`@/db`, `~/db`, `$lib`). */
 function packageName(specifier: string): string | null {
   return /^(?:@[a-z0-9-][\w.-]*\/)?[a-z0-9-][\w.-]*(?=\/|$)/i.exec(specifier)?.[0] ?? null;
 }
@@ -63,7 +63,7 @@ function upwards(folder: string, name: string): string | null {
   }
 }
 
-/** A name that the project's own copy of the SDK does not have. */
+/** A name that the project's own copy of the SDK does not export. */
 function otherVersion(path: string): string | null {
   const copy = sdkCopy(path);
   if (copy === null || copy.version === VERSION) return null;

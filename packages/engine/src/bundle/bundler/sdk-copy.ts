@@ -1,4 +1,4 @@
-/** The package that a copy of the SDK is from: a project may have one of its own, of any version. */
+/** The package of a copy of the SDK: a project may have one of its own, of any version. */
 import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { VERSION } from "../../version.ts";
@@ -22,7 +22,7 @@ export function sdkCopy(path: string): SdkCopy | null {
   return null;
 }
 
-/** Begins the message about a package of that name that is not the SDK, or one from before it had `dag()`. */
+/** The start of the message about a package of that name that is not the SDK, or a version without `dag()`. */
 export const NOT_THE_SDK = "Not the SDK of Tradewind:";
 
 export function notTheSdk(path: string): string {

@@ -1,6 +1,6 @@
 /**
- * The SDK's part of an artefact. Every DAG file carries its own copy of the SDK, but there is no need to parse, shake
- * and print that copy once per file: it is built once, as one expression, and put in front of each artefact; the DAG
+ * The SDK's part of an artefact. Every DAG file carries its own copy of the SDK, but parsing, shaking and printing that
+ * copy once per file is unnecessary: it is built once, as one expression, and put in front of each artefact; the DAG
  * file's imports become reads of its properties. A thousand small files then cost a thousand small builds.
  */
 import { createHash } from "node:crypto";
@@ -25,7 +25,7 @@ const RUNS_FROM_SOURCE = import.meta.url.endsWith(".ts");
 /** The folder of the engine's own copy. */
 export const OWN_SDK = dirname(fileURLToPath(import.meta.resolve("@tradewind/sdk")));
 
-/** Both builds, the SDK's and the DAG file's, speak of packages in the same terms. */
+/** Both builds, of the SDK and of the DAG file, name packages in the same way. */
 export const CODE_OPTIONS = {
   bundle: true,
   write: false,
@@ -48,7 +48,7 @@ export const PRINT_OPTIONS = {
   logLevel: "silent",
 } as const;
 
-/** The preludes one artefact needs. Almost always one; two when a package brings its own SDK. */
+/** The preludes of one artefact. Usually one; two if a package brings its own SDK. */
 export class SdkResolver {
   readonly preludes = new Map<string, SdkPrelude>();
   readonly plugin: Plugin;
@@ -88,7 +88,7 @@ export class SdkResolver {
 
 const known = new Map<string, { readonly pass: number; readonly prelude: Promise<SdkPrelude> }>();
 
-/** Built once per process, and again when a pass finds that the SDK's files have changed. */
+/** Built once per process, and again if a pass finds that the SDK's files have changed. */
 function sdkPrelude(path: string, pass: number): Promise<SdkPrelude> {
   const last = known.get(path);
   if (last?.pass === pass) return last.prelude;

@@ -1,12 +1,12 @@
-/** Splits source text into the tokens that matter for finding paths in it. Not a parser: what it cannot tell, it skips. */
+/** Splits source text into the tokens needed to find paths in it. Not a parser: it skips what it does not recognize. */
 
 export interface Token {
   readonly kind: "name" | "string" | "template" | "other";
-  /** A string without its quotes; of a template the text before its first expression. */
+  /** A string without its quotes; for a template, the text before its first expression. */
   readonly text: string;
-  /** Where it begins. */
+  /** The position of its start. */
   readonly at: number;
-  /** Of a template with expressions: the tokens of the first one, and the text after it, up to the next one. */
+  /** Templates with expressions only: the tokens of the first one, and the text after it, up to the next one. */
   readonly first?: { readonly tokens: readonly Token[]; readonly text: string; readonly isLast: boolean };
 }
 
@@ -15,7 +15,7 @@ const NAME = /[\p{ID_Start}$_][\p{ID_Continue}$\u200c\u200d]*/uy;
 const NUMBER = /\d[\w.]*/y;
 const STRING = /"(?:[^"\\\n]|\\[\s\S])*"|'(?:[^'\\\n]|\\[\s\S])*'/y;
 const REGEX = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/\w*/y;
-/** After these a slash divides; after others it begins a regular expression. */
+/** After these, a slash is a division; otherwise it begins a regular expression. */
 const ENDS_VALUE = /^[\w$)\]}"'`]$/;
 const BEFORE_REGEX = /^(?:return|typeof|case|in|of|do|else|void|delete|throw|new|await|yield)$/;
 
@@ -23,7 +23,7 @@ export function tokensOf(text: string): Token[] {
   return read(text, 0, false).tokens;
 }
 
-/** Up to the end of the text or, inside of a template, up to the brace that ends the expression. */
+/** Up to the end of the text or, inside a template, to the brace that ends the expression. */
 function read(text: string, from: number, isInTemplate: boolean): { tokens: Token[]; end: number } {
   const tokens: Token[] = [];
   let depth = 0;
@@ -96,7 +96,7 @@ function match(pattern: RegExp, text: string, at: number): string | null {
   return pattern.exec(text)?.[0] ?? null;
 }
 
-/** Escapes that a path may well have. */
+/** Handles the escapes that occur in paths. */
 function unquoted(text: string): string {
   return text.replace(/\\([\s\S])/g, "$1");
 }

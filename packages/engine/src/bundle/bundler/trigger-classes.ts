@@ -1,6 +1,6 @@
 /**
- * The trigger classes of a file. A stored trigger is made again elsewhere from its class's static id alone, so each id has to
- * lead to one class, and that class has to be at the top level of a module.
+ * The trigger classes of a file. A stored trigger is recreated in another process from its class's static id alone, so
+ * each id must identify one class, and that class must be at the top level of a module.
  */
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
 import { CLASSES_EXPORT, TRIGGER } from "@tradewind/sdk/program";
@@ -9,7 +9,7 @@ import { DagRefused } from "./refusal.ts";
 
 type TriggerClass = { readonly name: string; readonly id?: unknown; readonly prototype: object };
 
-/** @throws DagRefused for two classes with one id, a class without one, and triggers of classes that cannot be found again. */
+/** @throws DagRefused for two classes with one id, a class without one, and triggers of classes that cannot be found by id. */
 export function refuseTriggerClasses(
   exports: Readonly<Record<string, unknown>>,
   manifests: readonly DagManifest[],
@@ -50,7 +50,7 @@ function ownId(each: TriggerClass): unknown {
   return Object.hasOwn(each, "id") ? each.id : undefined;
 }
 
-/** A class without an id may be the base of others; one that can run and that none extends was forgotten. */
+/** A class without an id may be a base class. A concrete one that no class extends lacks its id by mistake. */
 function refuseUnnamed(each: TriggerClass, classes: readonly TriggerClass[]): void {
   const canRun = typeof (each.prototype as { run?: unknown }).run === "function";
   if (!canRun || classes.some((other) => Object.prototype.isPrototypeOf.call(each, other))) return;

@@ -1,4 +1,4 @@
-/** `import config from "./config.yaml" with { type: "yaml" }` gives the value. Without the attribute it gives the text. */
+/** `import config from "./config.yaml" with { type: "yaml" }` imports the value. Without the attribute it imports the text. */
 import { readFileSync } from "node:fs";
 import type { Plugin } from "esbuild";
 

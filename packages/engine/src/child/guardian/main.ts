@@ -1,12 +1,12 @@
 /**
- * The last guard against orphans: a process that outlives a killed engine just long enough to end its task processes.
+ * The last protection against orphans: a process that outlives a killed engine just long enough to end its task processes.
  *
- * It reads the list of live process groups from its stdin (`+pid` and `-pid`, one per line). The write end of that
- * pipe is held by the engine alone; when the engine dies, however it dies, the kernel closes it, and every group still
- * on the list gets SIGKILL. A task in a busy loop cannot see that its engine is gone: this process can.
+ * It reads the list of live process groups from its stdin (`+pid` and `-pid`, one per line). Only the engine holds the
+ * write end of that pipe; when the engine dies for any reason, the kernel closes it, and every group still on the list
+ * gets SIGKILL. A task in a busy loop cannot notice that its engine is gone: this process can.
  *
- * `=ms` is the end of the engine's lease, by the system's monotonic clock: then others may start the same attempts, so
- * the groups are killed although the engine is there. It may be stopped, or caught in a loop of its own.
+ * `=ms` is the end of the engine's lease, by the system's monotonic clock: after it other jobs may start the same
+ * attempts, so the groups are killed although the engine exists. It may be stopped, or in an endless loop.
  */
 const groups = new Set<number>();
 let endsAtMs = Number.POSITIVE_INFINITY;
@@ -38,7 +38,7 @@ function enforceLease(): void {
   timer = undefined;
   if (endsAtMs === Number.POSITIVE_INFINITY) return;
   const leftMs = endsAtMs - now();
-  // Ended, it seems: what the engine has written meanwhile is read first.
+  // Apparently expired: pending messages of the engine are read first.
   timer = leftMs > 0 ? setTimeout(enforceLease, leftMs) : setImmediate(expire);
 }
 
@@ -65,5 +65,5 @@ function killGroups(): void {
     }
   }
 }
-// A terminal's Ctrl-C or a service manager's stop is for the engine; the guardian goes when the engine has gone.
+// A terminal's Ctrl-C or a service manager's stop is for the engine; the guardian ends after the engine.
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => {});

@@ -1,6 +1,6 @@
 /**
- * Ends this process, and all it started, when its parent is gone. A closed channel says so to a healthy child; a child
- * whose main thread is caught in an endless loop never hears it, and would burn a core forever. A thread does.
+ * Ends this process, and all it started, when its parent is gone. A healthy child notices the closed channel; a child
+ * whose main thread is in an endless loop does not, and would use a core forever. A separate thread notices.
  */
 import { Worker } from "node:worker_threads";
 

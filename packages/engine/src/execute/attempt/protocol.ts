@@ -89,7 +89,7 @@ export type Question =
 
 /** The error message for user code if its request failed. */
 export function failureText(ask: Question): string {
-  return `The engine could not ${TASKS[ask.what](ask as never)}; its log says why.`;
+  return `The engine could not ${TASKS[ask.what](ask as never)}; see its log for the reason.`;
 }
 
 const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what: W }>) => string } = {

@@ -58,7 +58,7 @@ describe("endings", () => {
 
   test.each([
     ["throwLater", "thrown in a timer"],
-    ["rejectUnseen", "nobody awaits this"],
+    ["rejectUnseen", "unhandled rejection"],
   ])("an error outside the promise of the task fails the task: %s", async (taskId, message) => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const first = under.submit(taskId);

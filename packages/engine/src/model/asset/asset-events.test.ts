@@ -6,7 +6,7 @@ const asset = (uri: string) => ({ kind: "asset" as const, uri, group: "asset", d
 const source = { dagId: "d", runId: "r", taskId: "t", mapIndex: -1 };
 const nothing = { payload: null, partition: null, alias: null, source };
 
-test("an asset that the task says nothing about has one event, another those it was told", () => {
+test("success sends one event for each produced asset the task did not report, plus the reported events", () => {
   const produces = [asset("a"), asset("b"), { kind: "alias" as const, name: "n", group: "asset" }];
   const told = [
     { namespace: "default", key: "a", value: 1 },
@@ -22,14 +22,14 @@ test("an asset that the task says nothing about has one event, another those it 
   expect(successSignals({}, [], source)).toEqual([]);
 });
 
-test("where it comes from is not for the task to say", () => {
+test("success overwrites the source that a task puts in an asset event", () => {
   const value = { payload: 1, source: { dagId: "other", runId: "r", taskId: "t", mapIndex: 0 } };
   const [signal] = successSignals({}, [{ namespace: "asset", key: "a", value }], source);
   expect(signal!.value).toMatchObject({ payload: 1, source });
 });
 
 test.each<Json>([null, 7, "x", [1], {}, { payload: 1, partition: 7, source: "me" }])(
-  "%j can be read",
+  "assetNews reads %j without an error",
   (value) => {
     const payload = (value as { payload?: number } | null)?.payload ?? null;
     expect(assetNews(value)).toEqual({ payload, partition: null, alias: null, source: null });

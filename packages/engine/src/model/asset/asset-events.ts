@@ -1,15 +1,15 @@
-/** What a task's success says about assets: what the task itself has told, and one event for each asset it has not. */
+/** The asset events of a successful task: the events that the task sent, plus one for each produced asset without any. */
 import type { Json, TaskManifest } from "@tradewind/sdk/manifest";
 
-/** The namespace of signals that tell of assets; the key is the address. */
+/** The namespace of asset events; the key is the asset's URI. */
 export const ASSETS = "asset";
 
-/** The value of such a signal. */
+/** The value of an asset event. */
 export interface AssetNews {
   readonly payload: Json;
   readonly partition: string | null;
   readonly alias: string | null;
-  /** null: it comes from outside. */
+  /** null: the event was sent from outside. */
   readonly source: AssetSource | null;
 }
 
@@ -20,14 +20,14 @@ export interface AssetSource {
   readonly mapIndex: number;
 }
 
-/** A signal that a task sends. */
+/** A signal sent by a task. */
 interface Told {
   readonly namespace: string;
   readonly key: string;
   readonly value: Json;
 }
 
-/** All signals of a success, in order. Where they come from is the engine's word, whatever the task says. */
+/** All signals of a success, in order. The engine sets the source of asset events and ignores the one given by the task. */
 export function successSignals(
   { produces = [] }: Pick<TaskManifest, "produces">,
   told: readonly Told[],
@@ -41,7 +41,7 @@ export function successSignals(
   ];
 }
 
-/** What a value of the log says about an asset; what it does not say is nothing. */
+/** Reads the value of an asset event. Missing or malformed members become null. */
 export function assetNews(value: Json): AssetNews {
   const given = isObject(value) ? value : {};
   return {

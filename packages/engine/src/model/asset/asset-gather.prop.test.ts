@@ -1,4 +1,4 @@
-/** What is gathered for runs, whatever the pages in which the log is read: against a reference that sees all at once. */
+/** Compares `gather` over random page sizes with a reference that sees all signals at once. */
 import type { SignalCondition } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
@@ -57,7 +57,7 @@ const terms = fc.record<GatherTerms>({
   partitioned: fc.boolean(),
 });
 
-/** Where the log ended for those who read it: the sizes of the pages, and whether each was the end. */
+/** How a reader sees the log: the size of each page, and whether the log ended there. */
 const pages = fc.array(fc.record({ size: fc.nat(6), isEnd: fc.boolean() }), { maxLength: 20 });
 
 function run(
@@ -83,7 +83,7 @@ function run(
   return { runs, left };
 }
 
-/** Whether a set of signals makes a condition true, asked of all of them. */
+/** Whether a set of signals makes a condition true, evaluated over all of them at once. */
 function isMet(when: SignalCondition, heard: readonly SignalFacts[]): boolean {
   if (when.kind === "all") return when.of.every((each) => isMet(each, heard));
   if (when.kind === "any") return when.of.some((each) => isMet(each, heard));
@@ -101,8 +101,8 @@ function hears(when: SignalCondition, { key, namespace, value }: SignalFacts): b
 const partitionOf = ({ namespace, value }: SignalFacts): string | null =>
   namespace === "asset" ? (value as { partition: string | null }).partition : null;
 
-describe("every event that the condition hears", () => {
-  test("is in one run, or still gathered, in order", () => {
+describe("gather", () => {
+  test("puts every matching event in one run or keeps it, in order", () => {
     fc.assert(
       fc.property(
         condition,
@@ -125,7 +125,7 @@ describe("every event that the condition hears", () => {
     );
   });
 
-  test("with 'event': runs do not depend on the pages, and are made as soon as the condition is true", () => {
+  test("with 'event': fires as soon as the condition is true, for any page sizes", () => {
     fc.assert(
       fc.property(condition, fc.boolean(), signals, pages, (when, partitioned, heard, parts) => {
         const how: GatherTerms = { each: "event", partitioned };
@@ -144,7 +144,7 @@ describe("every event that the condition hears", () => {
     );
   });
 
-  test("with 'batch': where the log ends, what makes the condition true is one run, and nothing else is", () => {
+  test("with 'batch': creates one run where the log ends if the condition is true, and no run otherwise", () => {
     fc.assert(
       fc.property(condition, signals, pages, (when, heard, parts) => {
         const how: GatherTerms = { each: "batch", partitioned: false };
@@ -166,7 +166,7 @@ describe("every event that the condition hears", () => {
   });
 });
 
-test("a run of one asset has no more than are enough", () => {
+test("gather creates no run of one asset with more events than `most`", () => {
   fc.assert(
     fc.property(signals, pages, fc.integer({ min: 1, max: 9 }), (heard, parts, most) => {
       const { runs } = run(leaf("a"), { each: "batch", partitioned: false }, heard, parts, most);
@@ -175,7 +175,7 @@ test("a run of one asset has no more than are enough", () => {
   );
 });
 
-test("the latest time is told, and no run has the name of another", () => {
+test("gather keeps the latest time and gives each run a different last version", () => {
   fc.assert(
     fc.property(condition, terms, signals, pages, (when, how, heard, parts) => {
       const { runs } = run(when, how, heard, parts);
@@ -189,7 +189,7 @@ test("the latest time is told, and no run has the name of another", () => {
   );
 });
 
-test("a schedule that is no longer partitioned goes on with all that was apart", () => {
+test("a schedule that is no longer partitioned merges the events of its partitions", () => {
   const compiled = compileCondition({ kind: "all", of: [leaf("a"), leaf("b")] });
   const signal = (version: number, key: string, partition: string): SignalFacts => {
     const value = { payload: null, partition, alias: null, source: null };
@@ -208,7 +208,7 @@ test("a schedule that is no longer partitioned goes on with all that was apart",
   ]);
 });
 
-test("portions are all of it, in order, and small", () => {
+test("portions keeps all items in order, within both limits", () => {
   const limits = fc.record({
     maxItems: fc.integer({ min: 1, max: 5 }),
     maxSize: fc.integer({ min: 1, max: 20 }),

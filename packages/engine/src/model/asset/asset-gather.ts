@@ -1,10 +1,10 @@
 /**
- * Schedules on assets, as a reducer: what happens is gathered until the condition is true, and then all of it goes into
- * one run. With "event" the condition is judged after every event, with "batch" where the log ends for now. Whatever the
- * pages in which the log is read, every event is in exactly one run, in order. What is gathered is stored by number: it may
- * wait long for its counterpart.
+ * Asset schedules, as a reducer: events are gathered until the condition is true, then all of them go into one run. With
+ * "event" the condition is evaluated after every event, with "batch" at the current end of the log. Every event is in
+ * exactly one run, in order, for any page sizes. Gathered events are stored by version, because a group may wait long for
+ * its missing events.
  *
- * A schedule that is partitioned has such a state for each partition in which something is gathered, and none for others.
+ * A partitioned schedule has one such group for each partition with gathered events, and none for other partitions.
  */
 import type { GatherManifest, Json } from "@tradewind/sdk/manifest";
 import {
@@ -19,18 +19,18 @@ import { ASSETS, assetNews } from "./asset-events.ts";
 
 export type GatherTerms = Pick<GatherManifest, "each" | "partitioned">;
 
-/** What was gathered since the last run. */
+/** The events gathered since the last run. */
 interface Group {
   readonly condition: ConditionState;
-  /** Versions of signals of assets, in the order of the log. */
+  /** Versions of asset events, in the order of the log. */
   readonly events: readonly number[];
-  /** The latest moment of the DAG's own times. */
+  /** The latest of the DAG's own scheduled times. */
   readonly time: string | null;
-  /** The version of what was heard last. */
+  /** The version of the last matching signal. */
   readonly last: number;
 }
 
-/** By partition; null: that of what has none. As JSON: pairs. */
+/** By partition; null: events without a partition. Stored in JSON as pairs. */
 export type GatherState = ReadonlyMap<string | null, Group>;
 
 export interface GatheredRun extends Pick<Group, "events" | "time" | "last"> {
@@ -40,7 +40,7 @@ export interface GatheredRun extends Pick<Group, "events" | "time" | "last"> {
 export interface Gathering {
   readonly state: GatherState;
   readonly heard: number;
-  /** In the order in which they came true. */
+  /** In the order in which their conditions became true. */
   readonly runs: readonly GatheredRun[];
 }
 
@@ -52,7 +52,7 @@ export function loadGathered(condition: CompiledCondition, terms: GatherTerms, s
     const loaded: Group = { ...group, condition: loadState(condition, group.condition as unknown as Json) };
     const key = terms.partitioned ? partition : null;
     const other = groups.get(key);
-    // No longer partitioned: what was apart is now together.
+    // No longer partitioned: the groups of the partitions are merged.
     groups.set(key, other === undefined ? loaded : joined(other, loaded));
   }
   return groups;
@@ -62,12 +62,12 @@ export function storedGathered(state: GatherState): Json {
   return state.size === 0 ? null : ({ groups: [...state] } as unknown as Json);
 }
 
-/** A part of the log. */
+/** One page of the log. */
 export interface GatherPage {
   readonly signals: readonly SignalFacts[];
-  /** Nothing comes after these for now. */
+  /** The log has no later signals now. */
   readonly isEnd: boolean;
-  /** So many are enough for a run, though more may come. */
+  /** A run is created with this many events, even if more follow. */
   readonly most: number;
 }
 
@@ -79,7 +79,7 @@ export function gather(
 ): Gathering {
   const groups = new Map(state);
   const runs: GatheredRun[] = [];
-  // Each is copied once, not with each of its events: there may be many.
+  // The events of a group are copied once per page, not once per event: a group may have many.
   const own = new Map<string | null, number[]>();
   let heard = 0;
   const fire = (partition: string | null, { events, last, time }: Group) => {
@@ -107,12 +107,12 @@ export function gather(
     if (isEnough && isTrue(condition, after)) fire(partition, group);
     else groups.set(partition, group);
   }
-  // Also what became true in an earlier part of the log, whose end was not in sight.
+  // Includes groups that became true in an earlier page, before the end of the log was reached.
   if (isEnd) for (const [key, group] of [...groups]) if (isTrue(condition, group.condition)) fire(key, group);
   return { state: groups, heard, runs };
 }
 
-/** Parts of a list that are small enough for one run, in order; one at least. */
+/** Splits a list, in order, into parts that each fit in one run. Returns at least one part. */
 export function portions<T>(
   items: readonly T[],
   { maxItems, maxSize, sizeOf }: { maxItems: number; maxSize: number; sizeOf: (item: T) => number },
@@ -143,7 +143,7 @@ function joined(a: Group, b: Group): Group {
   };
 }
 
-/** Of a signal that tells of the DAG's own times. */
+/** The scheduled time in a signal of the DAG's own schedule. */
 function momentOf(value: Json): string | null {
   const at = (value as { readonly runAfter?: Json } | null)?.runAfter;
   return typeof at === "string" ? at : null;

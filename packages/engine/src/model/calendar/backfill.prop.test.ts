@@ -66,11 +66,11 @@ const ranges: fc.Arbitrary<BackfillRange> = fc
     isReverse,
   }));
 
-/** The runs a scheduler that catches up makes, one after the other, from some time before the range on. */
+/** The runs that a scheduler with catchup creates, one after the other, beginning some time before the range. */
 function scheduled(schedule: TimeSchedule, range: BackfillRange): number[] {
   const every = schedule.kind === "interval" ? schedule.everyMs : 1;
   const anchor = range.anchor ?? 0;
-  // A start that lies on the DAG's own ticks, so that an interval counts from the same moment.
+  // A start on the DAG's own ticks, so that interval ticks count from the same moment.
   const start = anchor + Math.floor((range.from - 40 * DAY - anchor) / every) * every;
   const dates: number[] = [];
   let run = nextRun(schedule, { start, end: range.to, catchup: true }, { last: null, now: range.until });
@@ -81,7 +81,7 @@ function scheduled(schedule: TimeSchedule, range: BackfillRange): number[] {
   return dates;
 }
 
-test("a backfill has exactly the dates for which a scheduler that catches up makes runs, both ways", () => {
+test("a backfill has exactly the dates for which a scheduler with catchup creates runs, in both directions", () => {
   fc.assert(
     fc.property(schedules, ranges, (schedule, range) => {
       const dates = [...backfillDates(schedule, range)].map((run) => run.logicalDate);
@@ -92,7 +92,7 @@ test("a backfill has exactly the dates for which a scheduler that catches up mak
   );
 });
 
-test("it can go on from any of its dates", () => {
+test("a backfill can resume at any of its dates", () => {
   fc.assert(
     fc.property(schedules, ranges, fc.nat(), (schedule, range, n) => {
       const all = [...backfillDates(schedule, range)];
@@ -106,7 +106,7 @@ test("it can go on from any of its dates", () => {
 
 const STATES = ["queued", "running", "success", "failed"] as const;
 
-test("a step takes dates in order, never more runs than there is room for, and stops only for want of room", () => {
+test("planDates handles dates in order, creates no more runs than there is room for, and stops only for lack of room", () => {
   const step = fc.record({
     states: fc.array(fc.option(fc.constantFrom(...STATES)), { maxLength: 40 }),
     room: fc.integer({ min: 0, max: 10 }),
@@ -122,7 +122,7 @@ test("a step takes dates in order, never more runs than there is room for, and s
       expect(own.length).toBeLessThanOrEqual(room);
       for (const { action, existing: other } of planned) {
         if (action === "created") expect(other).toBeUndefined();
-        // Whoever has it in hand is never disturbed.
+        // A run that another scheduler drives is never cleared.
         if (action === "cleared") expect(["success", "failed"]).toContain(other?.state);
         expect(action === "awaited").toBe(other?.state === "queued" || other?.state === "running");
       }
@@ -173,7 +173,7 @@ describe("progress", () => {
     ),
   });
 
-  it("adds up, and is complete exactly when every run has ended", () => {
+  it("adds up, and reaches 100 percent exactly when every run has ended", () => {
     fc.assert(
       fc.property(counts, ({ left, ...counted }) => {
         const totalRuns = left + counted.dates.reduce((sum, date) => sum + date.runs, 0);
@@ -189,16 +189,16 @@ describe("progress", () => {
     );
   });
 
-  it("tells how long it will take by the pace of the last runs", () => {
+  it("estimates the remaining time from the pace of the last runs", () => {
     expect(remainingMs({ endedAt: [], since: 0, now: 10_000, runsLeft: 5 })).toBeNull();
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 10_000, runsLeft: 5 })).toBe(50_000);
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 10_000, runsLeft: 0 })).toBe(0);
-    // Nothing has ended for much longer than usual: how long it will take is not known.
+    // No run has ended for much longer than usual: the remaining time is unknown.
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 59_000, runsLeft: 5 })).toBe(295_000);
     expect(remainingMs({ endedAt: [10_000], since: 0, now: 61_000, runsLeft: 5 })).toBeNull();
     expect(remainingMs({ endedAt: [300, 200, 100], since: 0, now: 9_000, runsLeft: 1 })).toBe(4_450);
     expect(remainingMs({ endedAt: [300, 200, 100], since: 0, now: 11_000, runsLeft: 1 })).toBeNull();
-    // Slow at first, then one a second.
+    // Slow at first, then one run per second.
     const endedAt = [103_000, 102_000, 101_000, 100_000];
     expect(remainingMs({ endedAt, since: 0, now: 103_000, runsLeft: 7 })).toBe(7_000);
   });
@@ -210,24 +210,24 @@ describe("a range", () => {
   const dag = (task: object, schedule: object = daily) =>
     dagManifest([taskManifest("load", task)], { dagId: "sales", schedule: schedule as never });
 
-  it("needs a schedule by time, and its ends in order", () => {
+  it("rejects a DAG without a time-based schedule, and a range that ends before it starts", () => {
     expect(backfillRange(dag({}), request).range).toMatchObject({ from: BEGIN, until: request.now });
     expect(() => backfillRange(dag({}, { kind: "continuous" }), request)).toThrow(
-      /"sales" has no schedule by time/,
+      /"sales" has no time-based schedule/,
     );
-    expect(() => backfillRange(dag({}), { ...request, to: BEGIN - 1 })).toThrow(/begins after its end/);
+    expect(() => backfillRange(dag({}), { ...request, to: BEGIN - 1 })).toThrow(/ends before it starts/);
   });
 
-  it("goes backwards only where no task depends on the past", () => {
+  it("runs backwards only if no task depends on past runs", () => {
     expect(backfillRange(dag({}), { ...request, isReverse: true }).range.isReverse).toBe(true);
     for (const task of [{ dependsOnPast: true }, { waitForDownstream: true }])
       expect(() => backfillRange(dag(task), { ...request, isReverse: true })).toThrow(
-        /"load" depends on the run before/,
+        /"load" depends on the previous run/,
       );
   });
 });
 
-test("a list keeps its runs, in the order in which they are made", () => {
+test("a listed schedule keeps its runs in the order in which they are created", () => {
   const instant = fc.integer({ min: 0, max: 1_000 });
   const moment = instant.map((at) => ({ logicalDate: at, intervalStart: at, intervalEnd: at, runAfter: at }));
   const period = fc.record({
@@ -247,12 +247,12 @@ test("a list keeps its runs, in the order in which they are made", () => {
 });
 
 test.each([
-  ["none", {}, /it has none/],
+  ["none", {}, /it has no schedule/],
   ["once", {}, /it runs once/],
-  ["continuous", {}, /the end of the one before/],
+  ["continuous", {}, /the end of the previous run/],
   ["signal", { condition: {}, gather: { time: null } }, /signals or assets/],
-  ["trigger", {}, /the events of a trigger/],
-])("a schedule of kind %s has no dates, and says why", (kind, facts, why) => {
+  ["trigger", {}, /events of a trigger/],
+])("a backfill of a schedule of kind %s is rejected with the reason", (kind, facts, why) => {
   const dag = dagManifest([taskManifest("t")], { schedule: { kind, ...facts } as never });
   const request = { from: 0, to: DAY, now: DAY, isReverse: false };
   expect(() => backfillRange(dag, request)).toThrow(why);

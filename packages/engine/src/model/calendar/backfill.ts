@@ -1,24 +1,23 @@
 /**
- * What a backfill does, as pure functions: which dates it has, what becomes of each, how far it is, and how long it
- * will take.
+ * The rules of backfills, as pure functions: the dates, the action for each date, the progress and the remaining time.
  *
- * The dates are those of the DAG's schedule from `from` to `to`, both included, by logical date; the DAG's own start
- * and end do not bound them, for somebody asked for these dates. Those that were not due yet when the backfill was made
- * are left to the scheduler: `until` keeps the set of dates the same however long it takes. The dates of a timetable of the
- * author's own are code's to tell: they are listed when the backfill is made, and are its schedule from then on.
+ * The dates are those of the DAG's schedule with a logical date from `from` to `to`, both included. The DAG's start and end
+ * do not bound them, because a user asked for these dates explicitly. Dates that were not due when the backfill was created
+ * are left to the scheduler: `until` keeps the set of dates fixed for the whole backfill. The dates of an author's timetable
+ * come from user code: they are listed when the backfill is created, and the list is the schedule from then on.
  */
 import type { DagManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
 import { hasPeriods, isTimeSchedule, type TimeSchedule, ticksOf } from "./ticks.ts";
 import type { DueRun } from "./timetable.ts";
 
-/** More dates than this are refused: they are counted one by one, and so are the tasks of their runs. */
+/** A backfill with more dates is rejected: its dates, and the tasks of their runs, are counted one by one. */
 export const MAX_BACKFILL_RUNS = 100_000;
 
-/** A run of a list: logical date, interval, when it is due. Of one that is all of them at once, the first alone. */
+/** A run of a list: logical date, interval start, interval end, due time; only the first if all four are equal. */
 export type ListedRun = readonly [number] | readonly [number, number, number, number];
 
-/** The dates of a timetable as its class told them, in the order in which they are to be made. */
+/** The dates that a timetable class returned, in the order in which their runs are created. */
 export interface ListedSchedule {
   readonly kind: "listed";
   readonly dues: readonly ListedRun[];
@@ -36,19 +35,19 @@ export function listedRun([at, intervalStart = at, intervalEnd = at, runAfter = 
   return { logicalDate: at, intervalStart, intervalEnd, runAfter };
 }
 
-/** Which dates that have a run already get it done again: those whose run failed, or whose run ended either way. */
+/** Which existing runs a backfill clears and repeats: none, failed runs, or all runs that have ended. */
 export type Reprocess = "none" | "failed" | "completed";
 
-/** What becomes of a date. "awaited": its run is under way with somebody else, who is never disturbed. */
+/** What a backfill does with a date. "awaited": the date has a queued or running run, which the backfill never changes. */
 export type DateAction = "created" | "cleared" | "kept" | "awaited";
 
 export interface BackfillRange {
   readonly from: number;
   readonly to: number;
-  /** Dates that are due later than this are not its business. */
+  /** Dates that are due later than this are not part of the backfill. */
   readonly until: number;
   readonly isReverse: boolean;
-  /** From where an interval counts: the DAG's start. */
+  /** The instant from which an interval schedule counts: the DAG's start. */
   readonly anchor: number | null;
 }
 
@@ -59,10 +58,10 @@ export interface BackfillRequest {
   readonly isReverse: boolean;
 }
 
-/** A schedule that has dates: it names them by itself, or its class is to be asked. */
+/** A schedule that has dates: computed from the manifest, or returned by a timetable class. */
 export type DatedSchedule = TimeSchedule | Extract<ScheduleManifest, { kind: "timetable" }>;
 
-/** The schedule and range of a backfill of this DAG. Throws a ModelError when there cannot be one. */
+/** The schedule and range of a backfill of this DAG. Throws a ModelError if the DAG or the range does not allow one. */
 export function backfillRange(
   dag: Pick<DagManifest, "dagId" | "schedule" | "start" | "tasks">,
   { from, to, now, isReverse }: BackfillRequest,
@@ -71,44 +70,44 @@ export function backfillRange(
   if (!isTimeSchedule(schedule) && schedule.kind !== "timetable")
     throw new ModelError(
       "BACKFILL_NO_DATES",
-      `DAG "${dagId}" has no schedule by time whose dates can be listed (${WITHOUT_DATES[schedule.kind]}), so there are no dates to fill: give it one with cron(), every(), dates() or a Timetable, or trigger its runs`,
+      `DAG "${dagId}" has no time-based schedule (${WITHOUT_DATES[schedule.kind]}), so it has no dates to backfill: give it a schedule with cron(), every(), dates() or a Timetable, or trigger its runs`,
     );
   if (from > to)
-    throw new ModelError("BACKFILL_RANGE", "the range begins after its end: give the earlier date first");
+    throw new ModelError("BACKFILL_RANGE", "the range ends before it starts: give the earlier date first");
   const waiting = dag.tasks.find((task) => task.dependsOnPast || task.waitForDownstream);
   if (isReverse && waiting)
     throw new ModelError(
       "BACKFILL_REVERSE",
-      `DAG "${dagId}" cannot be filled backwards: its task "${waiting.taskId}" depends on the run before`,
+      `DAG "${dagId}" cannot be backfilled backwards: its task "${waiting.taskId}" depends on the previous run`,
     );
   const anchor = start === null ? null : Date.parse(start);
   return { schedule, range: { from, to, until: now, isReverse, anchor } };
 }
 
-/** Why there is nothing to list. */
+/** Why a schedule of this kind has no dates. */
 const WITHOUT_DATES: Readonly<Record<Exclude<ScheduleManifest, DatedSchedule>["kind"], string>> = {
-  none: "it has none",
+  none: "it has no schedule",
   once: "it runs once",
-  continuous: "each run follows the end of the one before",
-  signal: "signals or assets make its runs, also where a time is a part of the condition",
-  trigger: "the events of a trigger make its runs",
+  continuous: "each run follows the end of the previous run",
+  signal: "signals or assets create its runs, even if its condition includes a time",
+  trigger: "events of a trigger create its runs",
 };
 
 export function noBackfillDates(dagId: string): ModelError {
   return new ModelError(
     "BACKFILL_EMPTY",
-    `The schedule of DAG "${dagId}" has no date in this range that is due: look at the range, and at the schedule's time zone`,
+    `The schedule of DAG "${dagId}" has no date in this range that is due: check the range and the schedule's time zone`,
   );
 }
 
 export function tooManyBackfillDates(dagId: string, most = MAX_BACKFILL_RUNS): ModelError {
   return new ModelError(
     "BACKFILL_TOO_LONG",
-    `The schedule of DAG "${dagId}" has more than ${most} dates in this range: split it`,
+    `The schedule of DAG "${dagId}" has more than ${most} dates in this range: split the range`,
   );
 }
 
-/** The runs of these dates in the order in which they are to be made, beginning with the one of `first` if given. */
+/** The runs of these dates in the order in which they are created, beginning with the run of `first` if given. */
 export function* backfillDates(
   schedule: TimeSchedule,
   range: BackfillRange,
@@ -134,13 +133,13 @@ export function* backfillDates(
   for (let at = ticks.next((first ?? range.from) - 1), end = 0; at <= range.to; at = end) {
     end = ticks.next(at);
     const run = runAt(at, end);
-    // What comes later is due later still.
+    // All later dates are due later still.
     if (run.runAfter > range.until) return;
     yield run;
   }
 }
 
-/** A run that the date has already. */
+/** The run that a date already has. */
 export interface ExistingRun {
   readonly id: number;
   readonly state: "queued" | "running" | "success" | "failed";
@@ -166,10 +165,7 @@ export interface PlannedDate {
   readonly existing: ExistingRun | undefined;
 }
 
-/**
- * What to do with the next dates: all of them, up to the first that would need a run of its own when there is no room
- * for another.
- */
+/** The actions for the next dates, up to the first that needs an own run when there is no room for another. */
 export function planDates(
   dates: readonly DueRun[],
   existing: ReadonlyMap<number, ExistingRun>,
@@ -186,19 +182,19 @@ export function planDates(
   return planned;
 }
 
-/** Whether the run of such a date is the backfill's own. */
+/** Whether the backfill itself creates or clears the run of the date. */
 export function isOwn(action: DateAction): boolean {
   return action === "created" || action === "cleared";
 }
 
-/** What the database counts. */
+/** Counts read from the database. */
 export interface BackfillCounts {
   readonly totalRuns: number;
-  /** Dates handled so far, by what became of them and the state of their run; "gone": it was deleted. */
+  /** Dates handled so far, by action and state of their run; "gone": the run was deleted. */
   readonly dates: readonly { readonly action: DateAction; readonly state: string; readonly runs: number }[];
-  /** Instances of the runs it makes or waits for, by state; of runs that have none yet, as many as their DAG has tasks. */
+  /** Instances of own and awaited runs, by state. A run without instances yet counts the tasks of its DAG. */
   readonly tasks: readonly { readonly state: string; readonly tasks: number }[];
-  /** Tasks that a run of a date has which is not handled yet. */
+  /** Tasks of a run whose date is not handled yet. */
   readonly tasksPerRun: number;
 }
 
@@ -213,11 +209,11 @@ export interface Tally {
 }
 
 export interface BackfillProgress {
-  /** A run that was there and is left alone counts as skipped. */
+  /** An existing run that the backfill leaves unchanged counts as skipped. */
   readonly runs: Tally & { readonly elsewhere: number; readonly cleared: number };
-  /** Of the runs it makes or waits for. Before the last date is reached, the total is what the DAG's tasks amount to. */
+  /** Tasks of own and awaited runs. Dates that are not handled yet count with the number of tasks of the DAG. */
   readonly tasks: Tally;
-  /** Of all runs, those under way by their share of finished tasks; 100 only when nothing is left to do. */
+  /** Share of all runs that is done. Unfinished runs count by their finished tasks. 100 only if every run has ended. */
   readonly percent: number;
 }
 
@@ -269,39 +265,39 @@ function taskTally({ tasks, tasksPerRun }: BackfillCounts, datesLeft: number): T
 function percentOf(runs: Tally, tasks: Tally): number {
   if (runs.finished >= runs.total) return 100;
   if (tasks.total === 0) return floor1((100 * runs.finished) / runs.total);
-  // Runs that were left alone have no tasks to do: what is left to do is the rest.
+  // Skipped runs have no tasks to do: the tasks count for the other runs only.
   const kept = runs.skipped / runs.total;
   return Math.min(99.9, floor1(100 * (kept + (1 - kept) * (tasks.finished / tasks.total))));
 }
 
-/** Down, so that what is not finished never shows as such. */
+/** Rounds down, so that an unfinished backfill never shows 100. */
 function floor1(percent: number): number {
   return Math.floor(percent * 10) / 10;
 }
 
 export interface Pace {
-  /** When the runs that ended last did so, the newest first. */
+  /** When the most recently ended runs ended; newest first. */
   readonly endedAt: readonly number[];
-  /** Since when it has been at work, at the earliest. */
+  /** The earliest time at which the backfill can have started to work. */
   readonly since: number;
   readonly now: number;
-  /** Runs that are still to end. */
+  /** Runs that have not ended yet. */
   readonly runsLeft: number;
 }
 
-/** No run has ended for so many times the usual time between two ends, and for so long: the backfill waits for something. */
+/** A backfill is stuck if no run has ended for this many times the usual gap between two ends, and for STUCK_MS. */
 const STUCK_AFTER = 5;
 const STUCK_MS = 10_000;
 
 /**
- * How long it will take, by the pace of the runs that ended last: what they were like, and whether the limit was
- * changed, counts more than how it all began. null: no run has ended yet, or none for long.
+ * The remaining time, estimated from the pace of the most recently ended runs. They weigh more than the first runs, because
+ * tasks and limits may have changed since. null: no run has ended yet, or the backfill is stuck.
  */
 export function remainingMs({ endedAt, since, now, runsLeft }: Pace): number | null {
   if (runsLeft <= 0) return 0;
   if (endedAt.length === 0) return null;
   const oldest = endedAt.at(-1) as number;
-  // The oldest one's own time is not known: it only marks where the others begin.
+  // The duration of the oldest run is unknown: its end only marks where the others begin.
   const [runs, from] = endedAt.length > 2 ? [endedAt.length - 1, oldest] : [endedAt.length, since];
   const newest = endedAt[0] as number;
   const usualMs = (newest - from) / runs;

@@ -4,7 +4,7 @@ import { MAX_BACKOFF_MS, retryDelayMs } from "./backoff.ts";
 
 const failed = { dagId: "sales", runId: "r1", taskId: "load", mapIndex: -1, tryNumber: 1 };
 
-test("a constant delay is exactly that, however long", () => {
+test("a constant delay is exactly retryDelayMs, at any length", () => {
   const policy = { retryDelayMs: 3 * MAX_BACKOFF_MS, retryBackoff: 1, maxRetryDelayMs: null };
   expect(retryDelayMs(policy, { ...failed, tryNumber: 7 })).toBe(3 * MAX_BACKOFF_MS);
   expect(retryDelayMs({ ...policy, retryDelayMs: 0 }, failed)).toBe(0);
@@ -40,7 +40,7 @@ test("an exponential delay of try n lies in [b, 2b) with b = delay * backoff^(n-
   );
 });
 
-test("tasks that failed together are spread over the whole range", () => {
+test("delays of tasks that failed together spread over the whole range", () => {
   const policy = { retryDelayMs: 1000, retryBackoff: 2, maxRetryDelayMs: null };
   const tenths = new Array<number>(10).fill(0);
   for (let i = 0; i < 10_000; i++) {
@@ -50,7 +50,7 @@ test("tasks that failed together are spread over the whole range", () => {
   for (const share of tenths) expect(share).toBeGreaterThan(850);
 });
 
-test("map index and try are part of the spread", () => {
+test("the spread depends on the map index and the try", () => {
   const policy = { retryDelayMs: 100_000, retryBackoff: 2, maxRetryDelayMs: null };
   const delays = [0, 1, 2, 3].map((mapIndex) => retryDelayMs(policy, { ...failed, mapIndex }));
   expect(new Set(delays).size).toBe(4);

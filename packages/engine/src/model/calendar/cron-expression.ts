@@ -1,7 +1,7 @@
 /**
- * Reads cron expressions: five fields (minute hour day-of-month month day-of-week), or six with seconds in front, or a
- * nickname such as `@daily`. Lists, ranges, steps, month and weekday names, `?`, `L` (last day of the month), `5L`
- * (last Friday) and `5#2` (second Friday). When both day fields are restricted, a day has to match only one of them.
+ * Parses cron expressions: five fields (minute hour day-of-month month day-of-week), or six with seconds in front, or a
+ * nickname such as `@daily`. Supports lists, ranges, steps, month and weekday names, `?`, `L` (last day of the month), `5L`
+ * (last Friday) and `5#2` (second Friday). If both day fields are restricted, a day has to match only one of them.
  */
 import { ModelError } from "../run/errors.ts";
 
@@ -9,12 +9,12 @@ export interface CronFields {
   readonly seconds: readonly number[];
   readonly minutes: readonly number[];
   readonly hours: readonly number[];
-  /** Index 1 to 12. */
+  /** 1 to 12. */
   readonly months: ReadonlySet<number>;
   readonly isDay: (date: CalendarDay) => boolean;
 }
 
-/** A day of the calendar, without a zone. */
+/** A calendar day without a time zone. */
 interface CalendarDay {
   readonly dayOfMonth: number;
   /** 0 = Sunday. */
@@ -39,7 +39,7 @@ const MONTH: Field = {
   max: 12,
   names: ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"],
 };
-/** 7 is Sunday, too. */
+/** 7 is Sunday as well. */
 const WEEKDAY: Field = {
   name: "day of week",
   min: 0,
@@ -57,7 +57,7 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   "@hourly": "0 * * * *",
 };
 
-/** The text of each field; seconds are "0" where they are left out. */
+/** The text of each field; "0" for omitted seconds. */
 export interface CronParts {
   readonly second: string;
   readonly minute: string;
@@ -72,7 +72,7 @@ export function cronParts(expression: string): CronParts {
   const plain = NICKNAMES[text.toLowerCase()] ?? text;
   const parts = plain.split(/\s+/);
   if (text.startsWith("@") && plain === text) {
-    throw invalid(expression, `the nickname is unknown; use one of ${Object.keys(NICKNAMES).join(", ")}`);
+    throw invalid(expression, `unknown nickname; use one of ${Object.keys(NICKNAMES).join(", ")}`);
   }
   if (parts.length !== 5 && parts.length !== 6) {
     const found =
@@ -87,7 +87,7 @@ export function cronParts(expression: string): CronParts {
   return { second, minute, hour, dayOfMonth, month, weekday };
 }
 
-/** Throws a ModelError that names the field and what it may contain. */
+/** Throws a ModelError that names the field and its valid values. */
 export function parseCron(expression: string): CronFields {
   const { second, minute, hour, dayOfMonth, month, weekday } = cronParts(expression);
   const numbers = (part: string, field: Field) => readNumbers(expression, part, field);
@@ -107,7 +107,7 @@ type Six = [string, string, string, string, string, string];
 function readDays(expression: string, dayOfMonth: string, weekday: string): CronFields["isDay"] {
   const byDate = readDatePart(expression, dayOfMonth);
   const byWeekday = readWeekdayPart(expression, weekday);
-  // As in every cron: `*/2` counts as unrestricted here, or "every second day, if it is a Monday" could not be written.
+  // As in every cron, `*/2` counts as unrestricted here: it allows "every second day of the month, if it is a Monday".
   const isOpenDate = /^[*?]/.test(dayOfMonth);
   const isOpenWeekday = /^[*?]/.test(weekday);
   if (isOpenDate || isOpenWeekday) return (date) => byDate(date) && byWeekday(date);
@@ -136,7 +136,7 @@ function readWeekdayPart(expression: string, part: string): CronFields["isDay"] 
   return (date) => tests.some((test) => test(date));
 }
 
-/** Sorted, without duplicates. */
+/** Sorted and without duplicates. */
 function readNumbers(expression: string, part: string, field: Field): number[] {
   const numbers = new Set<number>();
   for (const item of part.split(",")) {
@@ -144,17 +144,17 @@ function readNumbers(expression: string, part: string, field: Field): number[] {
     if (!match)
       throw invalid(
         expression,
-        `"${item}" is no ${field.name}; use ${field.min}-${field.max}, *, lists, ranges or steps`,
+        `invalid ${field.name} "${item}"; use ${field.min}-${field.max}, *, lists, ranges or steps`,
       );
     const [, star, first, last, stepText] = match;
     const step = stepText === undefined ? 1 : Number(stepText);
-    if (step < 1) throw invalid(expression, `the step of ${field.name} "${item}" has to be 1 or more`);
+    if (step < 1) throw invalid(expression, `the step of ${field.name} "${item}" must be 1 or more`);
     const from = star ? field.min : readNumber(expression, first!, field);
-    // `5/15` is short for "from 5 to the end, every 15th".
+    // `5/15` is short for "from 5 to the maximum, every 15th".
     const open = star !== undefined || stepText !== undefined;
     const to = last !== undefined ? readNumber(expression, last, field) : open ? field.max : from;
     if (to < from)
-      throw invalid(expression, `${field.name} range "${item}" runs backwards; write it as two ranges`);
+      throw invalid(expression, `${field.name} range "${item}" is reversed; write it as two ranges`);
     for (let n = from; n <= to; n += step) numbers.add(n);
   }
   return [...numbers].sort((a, b) => a - b);
@@ -171,11 +171,11 @@ function readNumber(expression: string, text: string, field: Field): number {
   if (value >= field.min && value <= field.max) return value;
   throw invalid(
     expression,
-    `"${text}" is no ${field.name}; use ${field.min}-${field.max}${field.names ? ` or ${field.names.join(", ")}` : ""}`,
+    `invalid ${field.name} "${text}"; use ${field.min}-${field.max}${field.names ? ` or ${field.names.join(", ")}` : ""}`,
   );
 }
 
-/** "30 2 31 2 *" would be searched for in vain: better refused where it is written. */
+/** An expression such as "30 2 31 2 *" never fires: it is rejected when it is written. */
 function refuseImpossibleDay(expression: string, fields: CronFields): void {
   const longest = (month: number) => (month === 2 ? 29 : [4, 6, 9, 11].includes(month) ? 30 : 31);
   for (const month of fields.months) {
@@ -187,9 +187,9 @@ function refuseImpossibleDay(expression: string, fields: CronFields): void {
       }
     }
   }
-  throw invalid(expression, "no day of any year matches it; check day of month and month");
+  throw invalid(expression, "no day of any year matches; check day of month and month");
 }
 
 function invalid(expression: string, problem: string): ModelError {
-  return new ModelError("CRON_INVALID", `Cron expression "${expression}" cannot be used: ${problem}.`);
+  return new ModelError("CRON_INVALID", `Invalid cron expression "${expression}": ${problem}.`);
 }

@@ -33,16 +33,16 @@ it.each([
   ["* * * * * *", "Every second"],
   ["30 * * * * *", "At second 30 of the minute"],
   ["0 0 * 6 ?", "At 00:00, in June"],
-])("says %s as: %s", (expression, words) => {
+])("describes %s as: %s", (expression, words) => {
   expect(cronWords(expression).text).toBe(words);
 });
 
-it("tells whether the zone matters", () => {
+it("reports whether the expression fires in every hour", () => {
   expect(cronWords("*/5 * * * *").isEveryHour).toBe(true);
   expect(cronWords("*/5 * * * 1").isEveryHour).toBe(false);
   expect(cronWords("0 2 * * *").isEveryHour).toBe(false);
 });
 
 it("rejects what the parser rejects", () => {
-  expect(() => cronWords("0 25 * * *")).toThrow('"25" is no hour');
+  expect(() => cronWords("0 25 * * *")).toThrow('invalid hour "25"');
 });

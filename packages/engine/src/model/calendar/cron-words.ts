@@ -1,4 +1,4 @@
-/** A cron expression as a phrase for people: "At 02:00, Monday to Friday". */
+/** Describes a cron expression in words: "At 02:00, Monday to Friday". */
 import { cronParts, parseCron } from "./cron-expression.ts";
 
 const WEEKDAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"] as const;
@@ -17,16 +17,16 @@ const MONTHS = [
   "December",
 ] as const;
 const ORDINALS = ["first", "second", "third", "fourth", "fifth"] as const;
-/** So many times of day are listed one by one. */
+/** Up to this many times of day are listed one by one. */
 const LISTED_TIMES = 6;
 
 export interface CronWords {
   readonly text: string;
-  /** It fires in every hour of every day, so that its zone changes nothing but the minutes. */
+  /** The expression fires in every hour of every day, so the zone affects at most its minutes. */
   readonly isEveryHour: boolean;
 }
 
-/** Throws a ModelError when the expression cannot be used. */
+/** Throws a ModelError if the expression is invalid. */
 export function cronWords(expression: string): CronWords {
   const fields = parseCron(expression);
   const { dayOfMonth, month, weekday } = cronParts(expression);
@@ -67,7 +67,7 @@ function timePhrase({ hours, minutes, seconds }: Times): string {
   return capital([often, hourPhrase(hours), rest].filter((part) => part !== null).join(", "));
 }
 
-/** One minute of each of many hours. */
+/** A phrase for the same minute of many hours. */
 function hourlyPhrase(hours: readonly number[], minute: number): string | null {
   const at = minute === 0 ? "" : `, at minute ${minute}`;
   const step = stepOf(hours, 24);
@@ -92,12 +92,12 @@ function withinMinute(seconds: readonly number[]): string | null {
   return `at second${seconds.length === 1 ? "" : "s"} ${listed(runs(seconds, String))} of the minute`;
 }
 
-/** null: any day. */
+/** null: every day. */
 function dayPhrase(dayOfMonth: string, weekday: string): string | null {
   const date = isOpen(dayOfMonth) ? null : datePhrase(dayOfMonth);
   const week = isOpen(weekday) ? null : weekdayPhrase(weekday);
   if (date === null || week === null) return date ?? week;
-  // A field that begins with a star narrows the other one.
+  // A field that begins with a star restricts the other one: both have to match.
   const both = /^[*?]/.test(dayOfMonth) || /^[*?]/.test(weekday);
   return both ? `${date} if it is ${week}` : `${date} or ${week}`;
 }
@@ -114,7 +114,7 @@ function datePhrase(part: string): string {
   return `on ${listed([...days, ...last])} of the month`;
 }
 
-/** By the parser itself, so that ranges and steps mean the same. */
+/** Uses the parser, so that ranges and steps mean the same. */
 function daysIn(part: string): number[] {
   const { isDay } = parseCron(`0 0 ${part} * *`);
   return Array.from({ length: 31 }, (_, index) => index + 1).filter((dayOfMonth) =>
@@ -134,7 +134,7 @@ function weekdayPhrase(part: string): string {
   return listed([...(plain === "" ? [] : [weekdayNames(plain)]), ...special]);
 }
 
-/** Monday first: "Saturday and Sunday", not the other way round. */
+/** Monday first: "Saturday and Sunday", not "Sunday and Saturday". */
 function weekdayNames(part: string): string {
   const { isDay } = parseCron(`0 0 * * ${part}`);
   const days = [1, 2, 3, 4, 5, 6, 7].filter((day) =>
@@ -143,7 +143,7 @@ function weekdayNames(part: string): string {
   return listed(runs(days, (day) => WEEKDAYS[day % 7]!));
 }
 
-/** k, if these are 0, k, 2k, … up to the end of the cycle, without a remainder. */
+/** k if the numbers are exactly 0, k, 2k, … and k divides the cycle; otherwise null. */
 function stepOf(numbers: readonly number[], cycle: number): number | null {
   const step = cycle / numbers.length;
   return Number.isInteger(step) && step < cycle && numbers.every((each, index) => each === index * step)
@@ -151,7 +151,7 @@ function stepOf(numbers: readonly number[], cycle: number): number | null {
     : null;
 }
 
-/** Three or more in a row are "a to b". */
+/** Three or more consecutive numbers become "a to b". */
 function runs(numbers: readonly number[], name: (number: number) => string): string[] {
   return spansOf(numbers).flatMap(([from, to]) => {
     if (to - from >= 2) return [`${name(from)} to ${name(to)}`];

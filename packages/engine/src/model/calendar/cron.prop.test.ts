@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { Cron } from "./cron.ts";
 
 /**
- * The check walks through real time minute by minute and reads a wall clock (Intl, in another form than the code uses),
- * watching it jump. Starting points lie around real clock changes, the odd ones included: half an hour in Lord Howe, at
+ * The reference steps through real time minute by minute and reads a wall clock (Intl, in a different format than the code
+ * uses) to see it jump. Starting points lie around real clock changes, including unusual ones: half an hour in Lord Howe, at
  * midnight in Cairo and Santiago, a whole day in Apia.
  */
 const ZONES = [
@@ -31,7 +31,7 @@ const clocks = new Map(
     ] as const;
   }),
 );
-/** What the wall clock shows, as if it were UTC. */
+/** The wall clock time, as if it were UTC. */
 const wall = (zone: (typeof ZONES)[number], utc: number) =>
   Date.parse(`${clocks.get(zone)!.format(utc).replace(" ", "T")}Z`);
 
@@ -55,7 +55,7 @@ const hours = {
 };
 const weekdays = { "*": range(0, 6), "1-5": range(1, 5), "0": [0], "6,0": [6, 0] };
 
-test("fires exactly when a wall clock says so, across every kind of clock change", () => {
+test("fires exactly when a wall clock shows the time, across every kind of clock change", () => {
   fc.assert(
     fc.property(
       fc.constantFrom(...changes),
@@ -86,7 +86,7 @@ test("fires exactly when a wall clock says so, across every kind of clock change
   );
 }, 300_000);
 
-/** Fires in (start, start + SPAN]. Begins a day and a bit earlier, to know which times have been shown before. */
+/** Fires in (start, start + SPAN]. Starts more than a day earlier, to record which times the clock has already shown. */
 function watch(
   zone: (typeof ZONES)[number],
   start: number,
@@ -100,7 +100,7 @@ function watch(
       if (schedule.matches(shown)) found.add(at);
       continue;
     }
-    // Every minute the clock got past, one normally, many at a jump, none while it repeats itself.
+    // Every minute the clock has passed: one normally, many at a jump, none while the clock repeats an hour.
     for (let minute = furthest + MINUTE; minute <= shown; minute += MINUTE)
       if (schedule.matches(minute)) found.add(at);
     furthest = Math.max(furthest, shown);

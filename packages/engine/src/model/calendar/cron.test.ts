@@ -24,9 +24,9 @@ describe("fields", () => {
     ["0 0 ? * 5#2", ["2026-01-09T00:00Z", "2026-02-13T00:00Z", "2026-03-13T00:00Z"]],
     ["0 0 * * FRIL", ["2026-01-30T00:00Z", "2026-02-27T00:00Z", "2026-03-27T00:00Z"]],
     ["0 0 29 2 *", ["2028-02-29T00:00Z", "2032-02-29T00:00Z", "2036-02-29T00:00Z"]],
-    // Both day fields restricted: either is enough.
+    // Both day fields are restricted: a match of either is enough.
     ["0 0 13 * FRI", ["2026-01-02T00:00Z", "2026-01-09T00:00Z", "2026-01-13T00:00Z"]],
-    // A step counts as unrestricted: both have to match.
+    // A step counts as unrestricted: both fields have to match.
     ["0 0 */2 * MON", ["2026-01-05T00:00Z", "2026-01-19T00:00Z", "2026-02-09T00:00Z"]],
     ["@daily", ["2026-01-02T00:00Z", "2026-01-03T00:00Z", "2026-01-04T00:00Z"]],
     ["@Weekly", ["2026-01-04T00:00Z", "2026-01-11T00:00Z", "2026-01-18T00:00Z"]],
@@ -34,7 +34,7 @@ describe("fields", () => {
     expect(fires(expression, "UTC", after)).toEqual(expected);
   });
 
-  test("a sixth field in front is seconds", () => {
+  test("a sixth field in front means seconds", () => {
     expect(fires("*/30 59 23 * * *", "UTC", after, 2)).toEqual([
       "2026-01-01T23:59Z",
       "2026-01-01T23:59:30.000Z",
@@ -45,28 +45,28 @@ describe("fields", () => {
 test.each([
   ["", "it is empty"],
   ["* * *", "it has 3 fields"],
-  ["60 * * * *", '"60" is no minute; use 0-59'],
-  ["* 24 * * *", '"24" is no hour'],
-  ["* * 0 * *", '"0" is no day of month'],
-  ["* * * foo *", '"foo" is no month; use 1-12 or jan, feb'],
-  ["* * * * 8", '"8" is no day of week'],
-  ["*/0 * * * *", "has to be 1 or more"],
-  ["30-10 * * * *", "runs backwards"],
-  ["1,,2 * * * *", '"" is no minute'],
-  ["0 0 31 2 *", "no day of any year matches it"],
-  ["@fortnightly", "the nickname is unknown; use one of @yearly"],
-  ["-5 * * * *", '"-5" is no minute'],
-])("refused with the reason: %j", (expression, problem) => {
+  ["60 * * * *", 'invalid minute "60"; use 0-59'],
+  ["* 24 * * *", 'invalid hour "24"'],
+  ["* * 0 * *", 'invalid day of month "0"'],
+  ["* * * foo *", 'invalid month "foo"; use 1-12 or jan, feb'],
+  ["* * * * 8", 'invalid day of week "8"'],
+  ["*/0 * * * *", "must be 1 or more"],
+  ["30-10 * * * *", "is reversed"],
+  ["1,,2 * * * *", 'invalid minute ""'],
+  ["0 0 31 2 *", "no day of any year matches"],
+  ["@fortnightly", "unknown nickname; use one of @yearly"],
+  ["-5 * * * *", 'invalid minute "-5"'],
+])("rejects %j with the reason", (expression, problem) => {
   expect(() => validateCron(expression)).toThrow(problem);
   expect(() => validateCron(expression)).toThrow(expect.objectContaining({ code: "CRON_INVALID" }));
 });
 
-test("an unknown zone is refused by name", () => {
+test("rejects an unknown zone by name", () => {
   expect(() => validateCron("0 0 * * *", "Mars/Olympus")).toThrow('Time zone "Mars/Olympus" is unknown');
 });
 
 describe("when clocks change in Berlin (forward 2026-03-29 02:00, back 2026-10-25 03:00)", () => {
-  test("a daily job in the hour that is jumped over runs at the jump, once", () => {
+  test("fires once, at the jump, for a daily time in the skipped hour", () => {
     expect(fires("30 2 * * *", "Europe/Berlin", "2026-03-28T00:00Z")).toEqual([
       "2026-03-28T01:30Z",
       "2026-03-29T01:00Z",
@@ -78,7 +78,7 @@ describe("when clocks change in Berlin (forward 2026-03-29 02:00, back 2026-10-2
     ]);
   });
 
-  test("a daily job in the hour that comes twice runs the first time only", () => {
+  test("fires at the first occurrence only for a daily time in the repeated hour", () => {
     expect(fires("30 2 * * *", "Europe/Berlin", "2026-10-24T12:00Z", 2)).toEqual([
       "2026-10-25T00:30Z",
       "2026-10-26T01:30Z",
@@ -86,7 +86,7 @@ describe("when clocks change in Berlin (forward 2026-03-29 02:00, back 2026-10-2
     expect(fires("30 2 * * *", "Europe/Berlin", "2026-10-25T01:10Z", 1)).toEqual(["2026-10-26T01:30Z"]);
   });
 
-  test("an hourly job runs every real hour", () => {
+  test("fires every real hour for an hourly expression", () => {
     expect(fires("0 * * * *", "Europe/Berlin", "2026-03-28T23:30Z", 4)).toEqual([
       "2026-03-29T00:00Z",
       "2026-03-29T01:00Z",
@@ -101,12 +101,12 @@ describe("when clocks change in Berlin (forward 2026-03-29 02:00, back 2026-10-2
   });
 });
 
-test("previous is the last fire at or before", () => {
+test("previous returns the last fire at or before the instant", () => {
   const cron = new Cron("0 2 * * MON", "Europe/Berlin");
   const monday = Date.parse("2026-06-01T00:00Z");
   expect(cron.previous(monday)).toBe(monday);
   expect(cron.previous(monday - 1)).toBe(Date.parse("2026-05-25T00:00Z"));
-  // The database's clock has microseconds.
+  // The database clock has microseconds.
   expect(cron.previous(monday + 0.3)).toBe(monday);
   expect(cron.previous(monday - 0.3)).toBe(Date.parse("2026-05-25T00:00Z"));
   expect(new Cron("0 0 29 2 *", "UTC").previous(monday)).toBe(Date.parse("2024-02-29T00:00Z"));

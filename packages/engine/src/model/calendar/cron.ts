@@ -1,10 +1,10 @@
 /**
- * When does a cron schedule fire? In local time of its zone, where clocks change:
+ * When a cron schedule fires, in the local time of its zone. When clocks change:
  *
- * - An expression that names hours ("30 2 * * *", "0 0-12 * * *") fires once for every local time it names. A time that
- *   clocks jump over fires at the moment of the jump (02:30 becomes 03:00); a time they show twice fires the first time.
- * - An expression for every hour ("*\/5 * * * *", "0 * * * *") follows real time: nothing fires for the hour that does not
- *   exist, and the hour that clocks show twice fires twice. The distance between two fires never changes.
+ * - An expression that names hours ("30 2 * * *", "0 0-12 * * *") fires once for every local time it names. A skipped
+ *   local time fires at the moment of the jump (02:30 becomes 03:00), a repeated local time fires the first time.
+ * - An expression for every hour ("*\/5 * * * *", "0 * * * *") follows real time: it does not fire for the skipped hour and
+ *   fires twice in the repeated hour. The distance between two fires never changes.
  */
 
 import { ModelError } from "../run/errors.ts";
@@ -12,7 +12,7 @@ import { type CronFields, parseCron } from "./cron-expression.ts";
 import { type Zone, zoneNamed } from "./zone.ts";
 
 const DAY = 86_400_000;
-/** Feb 29 on one weekday comes back after at most 40 years. */
+/** Feb 29 falls on the same weekday again after at most 40 years. */
 const HORIZON = 41 * 366 * DAY;
 
 export class Cron {
@@ -20,7 +20,7 @@ export class Cron {
   readonly #zone: Zone;
   readonly #isEveryHour: boolean;
 
-  /** Throws a ModelError when the expression or the zone cannot be used. */
+  /** Throws a ModelError if the expression or the zone is invalid. */
   constructor(expression: string, timezone: string) {
     this.#fields = parseCron(expression);
     this.#zone = zoneNamed(timezone);
@@ -34,14 +34,14 @@ export class Cron {
 
   /** The last fire at or before `at`. */
   previous(at: number): number {
-    // Fires are at whole milliseconds. With a fraction, the search below would not come to an end.
+    // Fires are at whole milliseconds. With a fraction, the search below would not end.
     const utc = Math.floor(at);
     let window = 3_600_000;
     while (this.next(utc - window) > utc) {
       if (window > HORIZON) throw noFire();
       window *= 8;
     }
-    // Largest start from which the next fire is still not after `utc`; that fire is the one.
+    // Finds the largest start whose next fire is not after `utc`. That fire is the result.
     let [reaches, misses] = [utc - window, utc];
     while (misses - reaches > 1) {
       const middle = Math.floor((reaches + misses) / 2);
@@ -92,7 +92,7 @@ export class Cron {
   }
 }
 
-/** Throws a ModelError with the reason when the expression or the zone cannot be used. */
+/** Throws a ModelError with the reason if the expression or the zone is invalid. */
 export function validateCron(expression: string, timezone = "UTC"): void {
   new Cron(expression, timezone);
 }

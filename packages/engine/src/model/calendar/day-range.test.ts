@@ -11,7 +11,7 @@ function shown(schedule: ScheduleManifest, from: RangeEnd, to: RangeEnd): string
 }
 
 describe("rangeInstants", () => {
-  it("takes days as a whole, in the zone of the schedule", () => {
+  it("includes whole days, in the zone of the schedule", () => {
     const days = [{ day: "2026-01-01" }, { day: "2026-01-31" }] as const;
     expect(shown(cron("UTC"), ...days)).toEqual(["2026-01-01T00:00:00.000Z", "2026-01-31T23:59:59.999Z"]);
     expect(shown(cron("Europe/Berlin"), ...days)).toEqual([
@@ -24,7 +24,7 @@ describe("rangeInstants", () => {
     ]);
   });
 
-  it("knows days of 23 and 25 hours, and days without a midnight", () => {
+  it("handles days of 23 and 25 hours, and days without a midnight", () => {
     const day = (name: string) => [{ day: name }, { day: name }] as const;
     expect(shown(cron("Europe/Berlin"), ...day("2026-03-29"))).toEqual([
       "2026-03-28T23:00:00.000Z",
@@ -40,12 +40,12 @@ describe("rangeInstants", () => {
     ]);
   });
 
-  it("leaves instants as they are", () => {
+  it("keeps instants unchanged", () => {
     const from = Date.parse("2026-01-01T08:00:00Z");
     expect(shown(cron("Europe/Berlin"), from, from)).toEqual(Array(2).fill("2026-01-01T08:00:00.000Z"));
   });
 
-  it("counts days in UTC where a schedule has no zone, or several", () => {
+  it("uses UTC days for a schedule without a zone or with several", () => {
     const several = { kind: "several", of: [cron("Asia/Tokyo"), cron("UTC")] } as ScheduleManifest;
     for (const schedule of [every, several])
       expect(shown(schedule, { day: "2026-01-01" }, { day: "2026-01-01" })).toEqual([

@@ -1,13 +1,13 @@
-/** A range as people name it: from an instant or a day, to an instant or a day, in the time zone of a schedule. */
+/** A range as users give it: from an instant or a day to an instant or a day, in the time zone of a schedule. */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { zoneNamed } from "./zone.ts";
 
 const DAY = 86_400_000;
 
-/** An instant is exact; a day is all of it. */
+/** An instant is exact; a day means the whole day. */
 export type RangeEnd = number | { readonly day: string };
 
-/** The zone that all times of a schedule are in; UTC where there is no such zone. */
+/** The common zone of all times of a schedule; UTC if there is none. */
 export function zoneOf(schedule: ScheduleManifest | undefined): string {
   const parts = schedule?.kind === "several" ? schedule.of : [schedule];
   const zones = new Set(parts.map((part) => (part?.kind === "cron" ? part.timezone : "UTC")));

@@ -29,8 +29,8 @@ function facts(changes: Partial<LatestFacts> = {}): LatestFacts {
   };
 }
 
-describe("the latest run", () => {
-  it("of periods is that of the last period that is over", () => {
+describe("isLatestRun", () => {
+  it("is true for the last period that has ended", () => {
     const run = facts();
     expect(isLatestRun(run, at("2027-01-05T00:00:01Z"))).toBe(true);
     expect(isLatestRun(run, at("2027-01-05T23:59:59Z"))).toBe(true);
@@ -38,7 +38,7 @@ describe("the latest run", () => {
     expect(isLatestRun({ ...run, runType: "backfill" }, at("2027-01-06T00:00:00Z"))).toBe(false);
   });
 
-  it("of moments is that of the last moment, though their periods are empty", () => {
+  it("is true for the last moment of a schedule with empty periods", () => {
     const moment = at("2027-01-04T00:00:00Z");
     const run = facts({ schedule: midnight("trigger"), intervalEnd: moment });
     expect(isLatestRun(run, at("2027-01-04T23:59:59Z"))).toBe(true);
@@ -48,18 +48,18 @@ describe("the latest run", () => {
     expect(isLatestRun({ ...run, schedule: dates }, at("2027-03-01T00:00:00Z"))).toBe(false);
   });
 
-  it("is the last before the end of the DAG, forever", () => {
+  it("stays true for the last run before the end of the DAG", () => {
     const run = facts({ window: { start: null, end: at("2027-01-04T12:00:00Z"), catchup: true } });
     expect(isLatestRun(run, at("2030-01-01T00:00:00Z"))).toBe(true);
   });
 
-  it("is any that the schedule has not made", () => {
+  it("is true for any run that the schedule has not created", () => {
     for (const runType of ["manual", "operator_triggered", "asset_triggered", "signal_triggered"])
       expect(isLatestRun(facts({ runType }), at("2030-01-01T00:00:00Z"))).toBe(true);
     expect(isLatestRun(facts({ logicalDate: null }), at("2030-01-01T00:00:00Z"))).toBe(true);
   });
 
-  it("of a timetable goes by what is made, and by what is planned and due", () => {
+  it("for a timetable, depends on later runs and on a planned run that is due", () => {
     const run = facts({ schedule: { kind: "timetable", name: "Own", args: null } });
     const now = at("2027-01-10T00:00:00Z");
     const planned = (logicalDate: number, runAfter: number) => ({ ...run, next: { logicalDate, runAfter } });
@@ -67,11 +67,11 @@ describe("the latest run", () => {
     expect(isLatestRun({ ...run, hasLater: true }, now)).toBe(false);
     expect(isLatestRun(planned(now - DAY, now + 1), now)).toBe(true);
     expect(isLatestRun(planned(now - DAY, now), now)).toBe(false);
-    // Of a backfill that is ahead of the plan.
+    // A backfill run that is ahead of the planned run.
     expect(isLatestRun(planned((run.logicalDate ?? 0) - DAY, now), now)).toBe(true);
   });
 
-  it("of a timetable's backfill has nothing between itself and what is planned", () => {
+  it("for a timetable's backfill, is true only if its period reaches the planned run", () => {
     const schedule = { kind: "timetable", name: "Own", args: null } as const;
     const run = facts({ schedule, runType: "backfill" });
     const now = at("2027-01-05T12:00:00Z");
@@ -82,7 +82,7 @@ describe("the latest run", () => {
     expect(isLatestRun({ ...planned(at("2027-01-05T00:00:00Z")), intervalEnd: null }, now)).toBe(false);
   });
 
-  it("is exactly one of all that have fallen due, and jitter only puts off when the next one is", () => {
+  it("is true for exactly one of all due runs, and jitter only delays the next one", () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 50 }),

@@ -1,6 +1,6 @@
 /**
- * What is due in a run by itself: retries and reschedules, and waits that run out of time. An entry outlives what it
- * was for (the instance may have moved on in another way), so each is looked at again before it counts.
+ * Timers of a run: retries, reschedules and timeouts of waits. A timer outlives its purpose if the instance has changed
+ * state in another way, so each timer is checked against the instance before it counts.
  */
 import { Heap } from "../pool/heap.ts";
 import type { Instance } from "../run/instance.ts";
@@ -14,7 +14,7 @@ export class Moments {
   readonly #retries = new Heap<Moment>((a, b) => a.at < b.at);
   readonly #deadlines = new Heap<Moment>((a, b) => a.at < b.at);
 
-  /** The instance is up for retry or reschedule, or deferred. */
+  /** Call when the instance becomes up for retry, up for reschedule or deferred. */
   note(instance: Instance): void {
     const retryAt = retryOf(instance);
     if (retryAt !== null) this.#retries.push({ at: retryAt, instance });
@@ -55,7 +55,7 @@ function retryOf({ state, retryAt }: Instance): number | null {
   return state === "up_for_retry" || state === "up_for_reschedule" ? retryAt : null;
 }
 
-/** When a wait is over by itself: its own timeout, or that of the whole try. */
+/** When a wait times out: by its own timeout, or by the timeout of the whole try. */
 export function waitEndsAt({ state, wait, startedAt, node }: Instance): number | null {
   if (state !== "deferred") return null;
   const { timeoutMs } = node.manifest;

@@ -1,4 +1,4 @@
-/** The next run of a DAG by its schedule. */
+/** The next scheduled run of a DAG. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { dueRun, jitterOf, nextRun } from "./timetable.ts";
 
@@ -8,7 +8,7 @@ export type Scheduling = Pick<
   "dagId" | "schedule" | "start" | "end" | "catchup" | "jitterMs" | "pauseAfterFailures"
 >;
 
-/** A run the schedule asks for; instants in milliseconds. */
+/** A run that the schedule requires; instants in milliseconds. */
 export interface PlannedRun {
   readonly logicalDate: number | null;
   readonly intervalStart: number | null;
@@ -16,17 +16,17 @@ export interface PlannedRun {
   readonly runAfter: number;
 }
 
-/** Pure: the run after `last` as of `now`, or null when there is none to plan. */
+/** Pure: the run after `last` as of `now`; null if there is none to plan. */
 export type Planner = (dag: Scheduling, last: PlannedRun | null, now: number) => PlannedRun | null;
 
 export interface DuePlanner {
   readonly next: Planner;
-  /** Pure: the run to create now that `planned` is due, which may be a later one that is due as well. */
+  /** Pure: the run to create when `planned` is due. It may be a later run that is due as well. */
   readonly due: (dag: Scheduling, planned: PlannedRun, now: number) => PlannedRun;
 }
 
 export const planNext: Planner = (dag, last, now): PlannedRun | null => {
-  // The next run of a continuous DAG is planned when the last one has ended, not when it was created.
+  // The next run of a continuous DAG is planned when the last one has ended, not when it is created.
   if (dag.schedule.kind === "continuous" && last !== null) return null;
   const logicalDate = last?.logicalDate ?? null;
   const before =
@@ -56,7 +56,7 @@ export function windowOf(dag: Pick<Scheduling, "start" | "end" | "catchup">) {
   return { start: instant(dag.start), end: instant(dag.end), catchup: dag.catchup };
 }
 
-/** Due as much later as the DAG's jitter says. */
+/** Delays a run by the DAG's jitter. */
 export function spread<Run extends PlannedRun & { logicalDate: number }>(
   { dagId, jitterMs }: Pick<Scheduling, "dagId" | "jitterMs">,
   run: Run,

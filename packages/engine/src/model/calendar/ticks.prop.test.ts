@@ -7,7 +7,7 @@ import { type DueRun, jitterOf, nextRun, validateSchedule } from "./timetable.ts
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const BEGIN = Date.UTC(2026, 2, 20);
-/** Over the clock changes of Berlin and New York. */
+/** Covers the clock changes of Berlin and New York. */
 const END = BEGIN + 20 * DAY;
 
 const dates = fc
@@ -35,7 +35,7 @@ const several = fc
   .array(single, { minLength: 2, maxLength: 4 })
   .map((of) => ({ kind: "several" as const, of }));
 
-/** All ticks of one schedule from BEGIN to END, one after the other. */
+/** All ticks of a schedule from BEGIN to END, in order. */
 function listed(schedule: TimeSchedule): number[] {
   const ticks = ticksOf(schedule, null);
   const found: number[] = [];
@@ -43,7 +43,7 @@ function listed(schedule: TimeSchedule): number[] {
   return found;
 }
 
-test("several schedules have every moment that one of them has, once", () => {
+test("several schedules have every tick of any of them, once", () => {
   fc.assert(
     fc.property(several, (schedule) => {
       const union = [...new Set(schedule.of.flatMap(listed))].sort((a, b) => a - b);
@@ -83,13 +83,13 @@ describe("explicit dates", () => {
     return { logicalDate: instant, intervalStart: instant, intervalEnd: instant, runAfter: instant };
   };
 
-  test("before the first it is the first, then one after the other, then none", () => {
+  test("plans the first date before it, then each following date, then none", () => {
     expect(next("2026-06-01")).toBe("2027-01-04");
     expect(next("2027-01-04T08:00:00Z", {}, run("2027-01-04"))).toBe("2027-02-01");
     expect(next("2027-03-01T08:00:00Z", {}, run("2027-03-01"))).toBeNull();
   });
 
-  test("of those that were missed the newest, with catchup all of them", () => {
+  test("plans only the newest missed date, or with catchup all of them", () => {
     expect(next("2027-02-15")).toBe("2027-02-01");
     expect(next("2028-01-01", {}, run("2027-01-04"))).toBe("2027-03-01");
     const window = { start: at("2027-01-01") as never, catchup: true };
@@ -97,7 +97,7 @@ describe("explicit dates", () => {
     expect(next("2028-01-01", window, run("2027-01-04"))).toBe("2027-02-01");
   });
 
-  test("none before the start, none after the end", () => {
+  test("plans no date before the start or after the end", () => {
     expect(next("2026-06-01", { start: at("2027-01-05") as never })).toBe("2027-02-01");
     expect(next("2026-06-01", { end: at("2027-01-01") as never })).toBeNull();
     expect(next("2027-02-01T08:00:00Z", { end: at("2027-02-15") as never }, run("2027-02-01"))).toBeNull();
@@ -113,14 +113,14 @@ test.each([
   [{ kind: "several", of: [{ kind: "once" }] }, "SCHEDULES_INVALID"],
   [{ kind: "several", of: [{ kind: "interval", everyMs: 5, style: "interval" }] }, "SCHEDULES_INVALID"],
   [{ kind: "several", of: [{ kind: "interval", everyMs: 0, style: "trigger" }] }, "INTERVAL_INVALID"],
-])("a manifest that cannot be used is refused: %j", (schedule, code) => {
+])("rejects the invalid schedule %j", (schedule, code) => {
   expect(() => validateSchedule(schedule as unknown as ScheduleManifest)).toThrow(
     expect.objectContaining({ code }),
   );
 });
 
 describe("jitter", () => {
-  test("is the same for everybody, within its bounds, and spread evenly", () => {
+  test("is deterministic, within its bounds, and evenly spread", () => {
     const bins = new Array<number>(10).fill(0);
     for (let i = 0; i < 10_000; i++) {
       const jitter = jitterOf(`dag_${i}`, BEGIN, 30_000);
@@ -133,7 +133,7 @@ describe("jitter", () => {
     for (const count of bins) expect(count).toBeGreaterThan(800);
   });
 
-  test("differs from date to date, and is none when there is none", () => {
+  test("differs from date to date, and is 0 without a jitter option", () => {
     const found = new Set(
       Array.from({ length: 100 }, (_, day) => jitterOf("x", BEGIN + day * DAY, 3_600_000)),
     );
@@ -141,7 +141,7 @@ describe("jitter", () => {
     expect(jitterOf("x", BEGIN, 0)).toBe(0);
   });
 
-  test("loses no moment, though runs come late: not even when it is longer than the schedule's distance", () => {
+  test("skips no tick, even if the jitter is longer than the distance of two ticks", () => {
     fc.assert(
       fc.property(
         fc.constantFrom("trigger" as const, "interval" as const),
@@ -160,7 +160,7 @@ describe("jitter", () => {
             );
             if (!run) throw new Error("no run");
             expect(run.logicalDate).toBe(BEGIN + i * schedule.everyMs);
-            // Made the moment it is due.
+            // The run is created the moment it is due.
             now = Math.max(now, run.runAfter + jitterOf("x", run.logicalDate, slackMs));
             last = run;
           }

@@ -1,12 +1,12 @@
 /**
- * The instants that a schedule by time names, looked up from any point in either direction. Of several schedules, every
- * instant that one of them names, once.
+ * The instants (ticks) of a time-based schedule, found from any point in either direction. Several schedules together have
+ * every tick of any of them, once.
  */
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
 import { Cron } from "./cron.ts";
 
-/** A schedule that names its moments by itself, so that past ones can be listed. */
+/** A schedule whose ticks can be computed, so that past ticks can be listed. */
 export type TimeSchedule = Extract<ScheduleManifest, { kind: "cron" | "interval" | "dates" | "several" }>;
 
 export function isTimeSchedule(schedule: ScheduleManifest): schedule is TimeSchedule {
@@ -15,18 +15,18 @@ export function isTimeSchedule(schedule: ScheduleManifest): schedule is TimeSche
 }
 
 export interface Ticks {
-  /** The first tick after; Infinity when there is none. */
+  /** The first tick after the instant; Infinity if there is none. */
   next(after: number): number;
-  /** The last tick at or before; -Infinity when there is none. */
+  /** The last tick at or before the instant; -Infinity if there is none. */
   previous(until: number): number;
 }
 
-/** Whether runs stand for the period between two ticks, and not for the tick alone. */
+/** Whether a run covers the interval between two ticks instead of a single tick. */
 export function hasPeriods(schedule: TimeSchedule): boolean {
   return (schedule.kind === "cron" || schedule.kind === "interval") && schedule.style === "interval";
 }
 
-/** Throws a ModelError when the schedule cannot be used. */
+/** Throws a ModelError if the schedule is invalid. */
 export function ticksOf(schedule: TimeSchedule, start: number | null): Ticks {
   switch (schedule.kind) {
     case "cron":
@@ -44,10 +44,10 @@ function ticksAtDistance(every: number, start: number | null): Ticks {
   if (!Number.isSafeInteger(every) || every < 1) {
     throw new ModelError(
       "INTERVAL_INVALID",
-      `A schedule cannot run every ${every} ms. Give a positive whole number.`,
+      `Invalid interval of ${every} ms in a schedule. Give a positive whole number.`,
     );
   }
-  // Without a start, ticks count from the epoch: a restart or an edit of the DAG does not shift them.
+  // Without a start, ticks count from the epoch: a restart or an edit of the DAG does not move them.
   const anchor = start ?? 0;
   return {
     next: (after) => anchor + (Math.floor((after - anchor) / every) + 1) * every,
@@ -61,7 +61,7 @@ function ticksAt(dates: readonly string[]): Ticks {
   if (instants.length === 0 || instants.some(Number.isNaN) || !isSorted) {
     throw new ModelError(
       "DATES_INVALID",
-      "A schedule of dates needs a list of ISO instants, the earliest first, no two the same. Build the file with this engine's SDK.",
+      "A schedule of dates needs a list of distinct ISO instants, earliest first. Build the file with this engine's SDK.",
     );
   }
   return {
@@ -70,7 +70,7 @@ function ticksAt(dates: readonly string[]): Ticks {
   };
 }
 
-/** The index of the first instant after; as many as there are when there is none. */
+/** The index of the first instant after `after`; the length of the list if there is none. */
 function firstAfter(instants: readonly number[], after: number): number {
   let [from, to] = [0, instants.length];
   while (from < to) {
@@ -90,7 +90,7 @@ function ticksOfAny(
   if (!Array.isArray(schedules) || schedules.length === 0 || !schedules.every(isUsable)) {
     throw new ModelError(
       "SCHEDULES_INVALID",
-      'Several schedules at once can be cron, interval and dates, all of style "trigger". Build the file with this engine\'s SDK.',
+      'A combined schedule can only contain cron, interval and dates schedules of style "trigger". Build the file with this engine\'s SDK.',
     );
   }
   const all = schedules.map((schedule) => ticksOf(schedule, start));

@@ -9,7 +9,7 @@ const daily = (style: "trigger" | "interval"): ScheduleManifest => {
 };
 const open: RunWindow = { start: null, end: null, catchup: false };
 
-/** logical date / interval end / due, as short texts. */
+/** Logical date, interval end and due time as short texts. */
 function show(run: DueRun | null): string | null {
   if (!run) return null;
   expect(run.intervalStart).toBe(run.logicalDate);
@@ -26,7 +26,7 @@ const next = (
 ) => show(nextRun(schedule, { ...open, ...window }, { last, now: at(now) }));
 
 describe("cron, style trigger", () => {
-  test("with catchup every tick since start gets its run", () => {
+  test("creates a run for every tick since start with catchup", () => {
     const window = { start: at("2026-01-01T00:00Z"), catchup: true };
     expect(next(daily("trigger"), window, "2026-02-01T00:00Z")).toBe(
       "2026-01-01T02:00 2026-01-01T02:00 2026-01-01T02:00",
@@ -35,12 +35,12 @@ describe("cron, style trigger", () => {
     expect(next(daily("trigger"), window, "2026-02-01T00:00Z", last)).toMatch(/^2026-01-02T02:00/);
   });
 
-  test("a start exactly on a tick includes the tick", () => {
+  test("includes a tick exactly at start", () => {
     const window = { start: at("2026-01-01T02:00Z"), catchup: true };
     expect(next(daily("trigger"), window, "2026-02-01T00:00Z")).toMatch(/^2026-01-01T02:00/);
   });
 
-  test("without catchup the newest due tick is next, then the one to come", () => {
+  test("without catchup, plans the newest due tick, then the next future tick", () => {
     const window = { start: at("2026-01-01T00:00Z") };
     expect(next(daily("trigger"), window, "2026-02-01T12:00Z")).toMatch(/^2026-02-01T02:00/);
     expect(next(daily("trigger"), {}, "2026-02-01T12:00Z")).toMatch(/^2026-02-01T02:00/);
@@ -48,7 +48,7 @@ describe("cron, style trigger", () => {
     expect(next(daily("trigger"), window, "2026-02-01T12:00Z", last)).toMatch(/^2026-02-02T02:00/);
   });
 
-  test("nothing before start, nothing after end", () => {
+  test("plans no tick before start or after end", () => {
     expect(next(daily("trigger"), { start: at("2027-01-01T00:00Z") }, "2026-02-01T12:00Z")).toMatch(
       /^2027-01-01T02:00/,
     );
@@ -60,7 +60,7 @@ describe("cron, style trigger", () => {
 });
 
 describe("cron, style interval", () => {
-  test("a run is due at the end of its interval", () => {
+  test("makes a run due at the end of its interval", () => {
     const window = { start: at("2026-01-01T00:00Z"), catchup: true };
     expect(next(daily("interval"), window, "2026-02-01T00:00Z")).toBe(
       "2026-01-01T02:00 2026-01-02T02:00 2026-01-02T02:00",
@@ -71,7 +71,7 @@ describe("cron, style interval", () => {
     );
   });
 
-  test("without catchup the newest complete interval is next, then the one under way", () => {
+  test("without catchup, plans the newest complete interval, then the current one", () => {
     expect(next(daily("interval"), {}, "2026-02-05T12:00Z")).toMatch(/^2026-02-04T02:00 2026-02-05T02:00/);
     const last = { logicalDate: at("2026-02-04T02:00Z"), intervalEnd: at("2026-02-05T02:00Z") };
     expect(next(daily("interval"), {}, "2026-02-05T12:00Z", last)).toMatch(
@@ -79,7 +79,7 @@ describe("cron, style interval", () => {
     );
   });
 
-  test("intervals across a clock change touch each other and are 23 or 25 hours long", () => {
+  test("creates adjacent intervals of 23 or 25 hours across a clock change", () => {
     const schedule = {
       kind: "cron",
       expression: "0 0 * * *",
@@ -106,7 +106,7 @@ describe("interval", () => {
     style,
   });
 
-  test("ticks count from start, or from the epoch", () => {
+  test("counts ticks from start, or from the epoch", () => {
     const window = { start: at("2026-01-01T00:03Z"), catchup: true };
     expect(next(every("trigger"), window, "2026-01-01T05:00Z")).toMatch(/^2026-01-01T00:03/);
     expect(next(every("trigger"), { start: window.start }, "2026-01-01T05:00Z")).toMatch(/^2026-01-01T04:53/);
@@ -116,7 +116,7 @@ describe("interval", () => {
     );
   });
 
-  test("one that is no length is refused", () => {
+  test("rejects an invalid interval and an invalid cron expression", () => {
     for (const everyMs of [0, -5, 1.5, Number.NaN]) {
       expect(() => validateSchedule({ kind: "interval", everyMs, style: "trigger" })).toThrow(
         "positive whole number",
@@ -129,7 +129,7 @@ describe("interval", () => {
   });
 });
 
-test("none asks for nothing; once asks once, at start or now", () => {
+test("kind none plans no run; kind once plans one run, at start or now", () => {
   expect(next({ kind: "none" }, {}, "2026-01-01T00:00Z")).toBeNull();
   expect(next({ kind: "once" }, {}, "2026-01-01T00:00Z")).toMatch(/^2026-01-01T00:00/);
   expect(next({ kind: "once" }, { start: at("2026-05-01T00:00Z") }, "2026-01-01T00:00Z")).toMatch(
@@ -138,7 +138,7 @@ test("none asks for nothing; once asks once, at start or now", () => {
   expect(next({ kind: "once" }, {}, "2026-01-01T00:00Z", { logicalDate: 5, intervalEnd: 5 })).toBeNull();
 });
 
-test("continuous: each run begins where the last one's interval ended, never with the same logical date", () => {
+test("continuous: each run begins where the previous interval ended, with a new logical date", () => {
   const schedule = { kind: "continuous" } as const;
   const first = nextRun(schedule, open, { last: null, now: 1_000 })!;
   expect(first.logicalDate).toBe(1_000);
@@ -170,7 +170,7 @@ const someMoments = fc
   .array(anyInstant, { minLength: 1, maxLength: 8 })
   .map((moments) => moments.sort((a, b) => a - b));
 
-test("without catchup a scheduler that looks at any moments creates at most one run each time: the newest due one", () => {
+test("without catchup, a scheduler creates at most one run per check: the newest due one", () => {
   fc.assert(
     fc.property(anySchedule, anyWindow, someMoments, (schedule, limits, moments) => {
       const window = { ...limits, catchup: false };
@@ -185,7 +185,7 @@ test("without catchup a scheduler that looks at any moments creates at most one 
         if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
         last = run;
         plan = nextRun(schedule, window, { last, now });
-        // Nothing else is due, so a second look creates nothing.
+        // No other run is due, so a second check creates none.
         if (plan !== null) expect(plan.runAfter).toBeGreaterThan(now);
       }
     }),
@@ -193,7 +193,7 @@ test("without catchup a scheduler that looks at any moments creates at most one 
   );
 });
 
-test("with catchup the planned run is created, however late", () => {
+test("with catchup, the planned run is created at any delay", () => {
   fc.assert(
     fc.property(anySchedule, anyInstant, anyInstant, (schedule, start, now) => {
       const window = { start, end: null, catchup: true };
@@ -203,7 +203,7 @@ test("with catchup the planned run is created, however late", () => {
   );
 });
 
-describe("a plan that was not acted on in time, without catchup", () => {
+describe("a missed planned run without catchup", () => {
   const planned = nextRun(daily("trigger"), open, { last: null, now: at("2026-01-10T02:00Z") })!;
   const due = (now: string, options: { window?: Partial<RunWindow>; slackMs?: number } = {}) =>
     show(
@@ -214,13 +214,13 @@ describe("a plan that was not acted on in time, without catchup", () => {
       ),
     );
 
-  test("gives way to the newest due run", () => {
+  test("is replaced by the newest due run", () => {
     expect(due("2026-01-10T02:00Z")).toMatch(/^2026-01-10T02:00/);
     expect(due("2026-01-11T01:59Z")).toMatch(/^2026-01-10T02:00/);
     expect(due("2026-01-13T12:00Z")).toMatch(/^2026-01-13T02:00/);
   });
 
-  test("gives way to the last run before the end", () => {
+  test("is replaced by the last run before the end", () => {
     expect(due("2026-01-20T12:00Z", { window: { end: at("2026-01-12T12:00Z") } })).toMatch(
       /^2026-01-12T02:00/,
     );
@@ -236,7 +236,7 @@ describe("a plan that was not acted on in time, without catchup", () => {
   });
 });
 
-test("whatever the schedule, runs follow one another without repeating, and stop at the end", () => {
+test("runs of any schedule never repeat and stop at the end", () => {
   const window = fc.record({
     start: fc.option(anyInstant),
     end: fc.option(anyInstant),
@@ -252,7 +252,7 @@ test("whatever the schedule, runs follow one another without repeating, and stop
         if (limits.start !== null) expect(run.logicalDate).toBeGreaterThanOrEqual(limits.start);
         if (limits.end !== null) expect(run.logicalDate).toBeLessThanOrEqual(limits.end);
         expect(run.runAfter).toBe(run.intervalEnd);
-        // Only a due run is made; one that lies ahead is asked for again later.
+        // Only a due run is created; a future run is planned again later.
         if (run.runAfter <= now) last = run;
       }
     }),

@@ -1,10 +1,12 @@
 /**
- * Which run does a schedule ask for next? Pure arithmetic on instants in milliseconds.
+ * The next run of a schedule: pure arithmetic on instants in milliseconds.
  *
- * Ticks are the instants a schedule names. Style "trigger": a run is due at each tick and has it as its logical date.
- * Style "interval": the run for the period between two ticks is due when the period is over, and its logical date is
- * the period's start. Catchup: every tick since `start` gets its run, in order. No catchup (or no `start`): ticks that were
- * missed are passed over, except the newest that is due. Jitter moves when a run is due, never what it stands for.
+ * - A tick is an instant that the schedule names.
+ * - Style "trigger": a run is due at each tick, which is its logical date.
+ * - Style "interval": the run of the interval between two ticks has its start as logical date, and is due at its end.
+ * - Catchup: every tick since `start` gets its run, in order. Without catchup, or without `start`: missed ticks are skipped,
+ *   except the newest one that is due.
+ * - Jitter changes when a run is due, never its logical date or interval.
  */
 import type { GatherManifest, ScheduleManifest } from "@tradewind/sdk/manifest";
 import { hash32 } from "../version/hash.ts";
@@ -14,28 +16,28 @@ export interface DueRun {
   readonly logicalDate: number;
   readonly intervalStart: number;
   readonly intervalEnd: number;
-  /** Not before this instant. */
+  /** The run is not created before this instant. */
   readonly runAfter: number;
 }
 
 export interface RunWindow {
   readonly start: number | null;
-  /** The last logical date allowed. */
+  /** The last allowed logical date. */
   readonly end: number | null;
   readonly catchup: boolean;
 }
 
-/** The run that this schedule made last. */
+/** The last run that this schedule created. */
 export type LastRun = Pick<DueRun, "logicalDate" | "intervalEnd">;
 
 interface Standing {
   readonly last: LastRun | null;
   readonly now: number;
-  /** A tick that lies no longer back than this has not been missed, though others came after it. */
+  /** A tick at most this old does not count as missed, even if later ticks have followed. */
   readonly slackMs?: number;
 }
 
-/** Null: the schedule asks for no further run. */
+/** Null: the schedule has no further run. */
 export function nextRun(schedule: ScheduleManifest, window: RunWindow, at: Standing): DueRun | null {
   const run = nextUnbounded(schedule, window, at);
   if (run === null || run.logicalDate === Number.POSITIVE_INFINITY) return null;
@@ -43,9 +45,10 @@ export function nextRun(schedule: ScheduleManifest, window: RunWindow, at: Stand
 }
 
 /**
- * The run to create when a plan has fallen due: with catchup the planned one. Without it, a plan that nothing acted on (the
- * DAG was paused, no scheduler was alive) was missed like the ticks after it, and only the newest due run is created. A plan
- * counts as missed only `slackMs` after it was due: with a jitter longer than the distance of two ticks, several are pending.
+ * The run to create when a planned run is due. With catchup: the planned run. Without catchup, a planned run that was not
+ * created in time (the DAG was paused, no scheduler was alive) counts as missed, like the ticks after it, and only the
+ * newest due run is created. A planned run counts as missed only `slackMs` after it was due: with a jitter longer than the
+ * distance of two ticks, several are pending.
  */
 export function dueRun(
   schedule: ScheduleManifest,
@@ -58,7 +61,7 @@ export function dueRun(
 ): DueRun {
   const time = schedule.kind === "signal" ? schedule.gather?.time : schedule;
   if (time === undefined || !isTimeSchedule(time) || planned.runAfter > now - slackMs) return planned;
-  // A time that is a part of a condition is never caught up with.
+  // A time in a signal condition never catches up.
   if (window.catchup && schedule.kind !== "signal") return planned;
   const ticks = ticksOf(time, window.start);
   const end = window.end ?? Number.POSITIVE_INFINITY;
@@ -69,21 +72,21 @@ export function dueRun(
   return hasPeriods(time) ? period(ticks, newest) : at(newest);
 }
 
-/** Throws a ModelError when the schedule cannot be used. */
+/** Throws a ModelError if the schedule is invalid. */
 export function validateSchedule(schedule: ScheduleManifest): void {
   if (isTimeSchedule(schedule)) ticksOf(schedule, null);
   if (schedule.kind === "signal" && schedule.gather?.time) ticksOf(schedule.gather.time, null);
 }
 
 /**
- * How much later than its tick a run is due, from 0 to `jitterMs`: by a hash of the DAG and the date, so that DAGs that are
- * due together do not start together, and every scheduler comes to the same answer.
+ * The delay of a run after its tick, from 0 to `jitterMs`, by a hash of the DAG and the date. DAGs that are due together do
+ * not start together, and every scheduler computes the same delay.
  */
 export function jitterOf(dagId: string, logicalDate: number, jitterMs: number): number {
   return Math.floor((hash32(`${dagId}#${logicalDate}`) / 2 ** 32) * (jitterMs + 1));
 }
 
-/** The first moment after another at which a task with times of its own is due. */
+/** The first instant after `after` at which a task with its own schedule is due. */
 export function nextTick(
   schedule: Extract<ScheduleManifest, { kind: "cron" | "interval" }>,
   { anchor, after }: { readonly anchor: number; readonly after: number },
@@ -95,9 +98,9 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
   const { last, now } = standing;
   switch (schedule.kind) {
     case "none":
-    // Its events make the runs.
+    // Events of the trigger create the runs.
     case "trigger":
-    // It is asked where user code may run.
+    // The timetable class is called where user code may run.
     case "timetable":
       return null;
     case "signal":
@@ -106,7 +109,7 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
       return last ? null : at(window.start ?? now);
     case "continuous": {
       const start = last?.intervalEnd ?? window.start ?? now;
-      // Never empty: the end is the next run's logical date, which has to be another one.
+      // Never empty: the end is the logical date of the next run, which must differ.
       const end = Math.max(now, start + 1);
       return { logicalDate: start, intervalStart: start, intervalEnd: end, runAfter: end };
     }
@@ -121,7 +124,7 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
   }
 }
 
-/** A time that is a part of a condition: none has been missed before the first. */
+/** The next time in a signal condition. Ticks before the first planned one do not count as missed. */
 function nextTold(time: GatherManifest["time"], window: RunWindow, { last, now }: Standing): DueRun | null {
   if (time === undefined) return null;
   const ticks = ticksOf(time, window.start);

@@ -19,7 +19,7 @@ function upcoming(schedule: ScheduleManifest, plannedAt: string | null, more: Pa
   return runs.map(({ runAfter }) => new Date(runAfter).toISOString());
 }
 
-it("follows the schedule from the planned run on, across a change of clocks", () => {
+it("follows the schedule from the planned run, across a clock change", () => {
   expect(upcoming(NIGHTLY, "2026-03-27T01:00:00Z")).toEqual([
     "2026-03-27T01:00:00.000Z",
     "2026-03-30T00:00:00.000Z",
@@ -28,7 +28,7 @@ it("follows the schedule from the planned run on, across a change of clocks", ()
   ]);
 });
 
-it("passes over dates that a paused DAG has missed, unless it catches up", () => {
+it("skips dates that a paused DAG has missed, unless it catches up", () => {
   const missed = "2026-03-20T01:00:00Z";
   expect(upcoming(NIGHTLY, missed).slice(0, 2)).toEqual([
     "2026-03-26T01:00:00.000Z",
@@ -38,7 +38,7 @@ it("passes over dates that a paused DAG has missed, unless it catches up", () =>
   expect(caughtUp.slice(0, 2)).toEqual(["2026-03-20T01:00:00.000Z", "2026-03-23T01:00:00.000Z"]);
 });
 
-it("gives periods when they are over", () => {
+it("lists intervals with their ends as due times", () => {
   const daily: ScheduleManifest = { kind: "interval", everyMs: 86_400_000, style: "interval" };
   const start = Date.parse("2026-03-26T00:00:00Z");
   const planned = {
@@ -54,7 +54,7 @@ it("gives periods when they are over", () => {
   ]);
 });
 
-it("ends with the DAG, and knows one run of a schedule that is not by time", () => {
+it("stops at the end of the DAG, and lists at most the planned run of a schedule without ticks", () => {
   const end = "2026-03-30T12:00:00Z";
   expect(upcoming(NIGHTLY, "2026-03-27T01:00:00Z", { end })).toHaveLength(2);
   expect(upcoming({ kind: "once" }, "2026-03-27T01:00:00Z")).toHaveLength(1);

@@ -1,4 +1,4 @@
-/** The next runs that a schedule asks for, as far as they are known before they are created. */
+/** The next runs of a schedule, as far as they are known before they are created. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isTimeSchedule } from "./ticks.ts";
 import { type DueRun, dueRun, jitterOf, nextRun } from "./timetable.ts";
@@ -6,8 +6,8 @@ import { type DueRun, dueRun, jitterOf, nextRun } from "./timetable.ts";
 type Scheduled = Pick<DagManifest, "dagId" | "schedule" | "start" | "end" | "catchup" | "jitterMs">;
 
 /**
- * The planned run first. The runs after it follow from times alone: those of events, of a timetable's code or of the end of
- * another run are not known yet.
+ * Begins with the planned run. The runs after it are known only for a time-based schedule, not if they depend on events, on
+ * a timetable's code or on the end of another run.
  */
 export function upcomingRuns(
   { catchup, dagId, end, jitterMs = 0, schedule, start }: Scheduled,

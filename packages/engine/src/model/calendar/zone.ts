@@ -1,13 +1,13 @@
-/** Local time in an IANA zone, by the rules that Intl knows. Local instants are milliseconds as if they were UTC. */
+/** Local time in an IANA zone, from the rules in Intl. A local instant is in milliseconds as if it were UTC. */
 import { ModelError } from "../run/errors.ts";
 
 const DAY = 86_400_000;
-/** A century, or one schedule that looks 40 years ahead. */
+/** About a century: enough for one schedule that searches 40 years ahead. */
 const MAX_DAYS = 40_000;
 
 const zones = new Map<string, Zone>();
 
-/** Making one is slow (Intl), and there are few: each is made once. */
+/** Zones are cached: creating one is slow (Intl), and there are few. */
 export function zoneNamed(name: string): Zone {
   let zone = zones.get(name);
   if (!zone) {
@@ -22,7 +22,7 @@ export type { Zone };
 class Zone {
   readonly name: string;
   readonly #format: Intl.DateTimeFormat;
-  /** The offset at the beginning of each UTC day that was asked about, by the day's number. */
+  /** Cached offsets at the start of each UTC day, by day number. */
   readonly #offsets = new Map<number, number>();
 
   constructor(name: string) {
@@ -47,9 +47,9 @@ class Zone {
   }
 
   /**
-   * Local minus UTC, in milliseconds. Intl takes microseconds for an answer, and schedules ask about the same days again and
-   * again: of a day that begins and ends alike, no more is asked. No zone of the tz database has ever been changed and
-   * changed back within a UTC day.
+   * Local minus UTC, in milliseconds. A call of Intl takes microseconds, and schedules need the same days repeatedly. If a
+   * day begins and ends with the same offset, that offset is used: no zone of the tz database has ever changed its offset
+   * and changed back within one UTC day.
    */
   offsetAt(utc: number): number {
     if (this.name === "UTC") return 0;
@@ -75,10 +75,7 @@ class Zone {
     return Date.UTC(year!, month! - 1, day!, hour!, minute!, second!) - Math.floor(utc / 1000) * 1000;
   }
 
-  /**
-   * The instant at which clocks first show `local`. A time that clocks jump over is the instant of the jump; of a time
-   * that they show twice, the first.
-   */
+  /** The instant at which clocks first show `local`. If clocks skip that time: the instant of the jump. */
   firstInstant(local: number): number {
     const earlier = this.offsetAt(local - DAY);
     const later = this.offsetAt(local + DAY);

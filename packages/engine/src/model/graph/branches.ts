@@ -1,10 +1,10 @@
-/** What branches and short circuits ruled out. */
+/** The tasks skipped by branches and short circuits. */
 import type { Instance } from "../run/instance.ts";
 import type { InstanceTable } from "../run/instance-table.ts";
 import type { TaskState } from "../run/states.ts";
 import { commonDepth } from "./scope.ts";
 
-/** Which tasks a finished branch ruled out, so that such a task is skipped again when it alone was cleared. */
+/** The tasks that a finished branch skipped. Stored, so that such a task is skipped again when only that task is cleared. */
 export interface BranchVerdict {
   readonly taskId: string;
   readonly mapIndex: number;
@@ -17,7 +17,7 @@ const NOT_LET_THROUGH: ReadonlySet<TaskState> = new Set(["none"]);
 export class Branches {
   readonly #table: InstanceTable;
   readonly #skip: (instance: Instance, reason: string) => void;
-  /** The latest of each branch. */
+  /** The latest verdict of each branch. */
   readonly #verdicts = new Map<string, BranchVerdict>();
 
   constructor(
@@ -37,7 +37,7 @@ export class Branches {
     this.#ruleOut(branch, skip, UNSTARTED);
   }
 
-  /** Only what has not been let through: a task that was under way when the branch spoke goes on after a lost attempt. */
+  /** Applies the verdicts again, to state `none` only: a task active when its branch ended also survives a lost attempt. */
   repeat(): void {
     for (const { mapIndex, skip, taskId } of this.#verdicts.values()) {
       const branch = this.#table.get(taskId, mapIndex);
@@ -45,7 +45,7 @@ export class Branches {
     }
   }
 
-  /** The same, of those among these instances. */
+  /** The same for the branches among these instances. */
   repeatOf(instances: Iterable<Instance>): void {
     if (this.#verdicts.size === 0) return;
     for (const branch of instances) {
@@ -54,7 +54,7 @@ export class Branches {
     }
   }
 
-  /** All that is ruled out as the branches have spoken, whatever its state. */
+  /** All instances that the current verdicts skip, in any state. */
   *ruledOut(): Iterable<Instance> {
     for (const { mapIndex, skip, taskId } of this.#verdicts.values()) {
       const branch = this.#table.get(taskId, mapIndex);
@@ -68,8 +68,8 @@ export class Branches {
   }
 
   /**
-   * Within the branch's own items alone: what gathers them has its rule. What is outside of a group with retries, once the
-   * group has ended: its next try may choose otherwise.
+   * Only instances in the branch's own items: a task that gathers items has its own rule. Tasks outside of a group with
+   * retries count only once the group has ended: its next try may decide otherwise.
    */
   *#targets(branch: Instance, taskIds: readonly string[]): Iterable<Instance> {
     for (const taskId of taskIds) {

@@ -1,4 +1,4 @@
-/** The state diagrams of the docs, drawn from the transition table. One colon a line: renderers refuse a second one. */
+/** The state diagrams of the docs, drawn from the transition table. One colon per line: renderers reject a second one. */
 import type { Move } from "../run/transitions.ts";
 import { RUN_EDITS, RUN_MOVES, TASK_EDITS, TASK_MOVES } from "../run/transitions.ts";
 

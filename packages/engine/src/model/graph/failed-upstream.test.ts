@@ -19,13 +19,13 @@ const failed = (taskId: string, endedAt: number, mapIndex = -1) => ({
   endedAt,
 });
 
-it("follows a chain of tasks that did not run to the one that failed", () => {
+it("follows a chain of upstream_failed tasks to the task that failed", () => {
   const graph = graphOf({ a: [], b: ["a"], c: ["b"], d: ["c"] });
   const upstream = new FailedUpstream(graph, [failed("a", 5)], new Set(["b", "c", "d"]));
   expect(upstream.of({ taskId: "d", path: null })).toMatchObject({ taskId: "a" });
 });
 
-it("names the earliest of several, and none that only an unrelated way leads to", () => {
+it("names the earliest of several failures, and ignores failures on unrelated paths", () => {
   const graph = graphOf({ a: [], b: [], other: [], c: ["a", "b"], ok: ["other"], d: ["c", "ok"] });
   const failures = [failed("a", 9), failed("b", 5), failed("other", 1)];
   const upstream = new FailedUpstream(graph, failures, new Set(["c", "d"]));
@@ -33,7 +33,7 @@ it("names the earliest of several, and none that only an unrelated way leads to"
   expect(upstream.of({ taskId: "ok", path: null })).toMatchObject({ taskId: "other" });
 });
 
-it("names the failure of the same item of a map, and the earliest for what gathers them", () => {
+it("names the failure in the same map item, and the earliest failure for a gathering task", () => {
   const graph = compileGraph(
     dagManifest(
       [
@@ -52,7 +52,7 @@ it("names the failure of the same item of a map, and the earliest for what gathe
   expect(upstream.of({ taskId: "all", path: null })).toMatchObject({ mapIndex: 4 });
 });
 
-it("names the task whose list a map has not got", () => {
+it("names the failed source task of a map", () => {
   const graph = compileGraph(
     dagManifest([taskManifest("list", {}), taskManifest("each", { upstream: ["list"], map: "each" })], {
       maps: [{ mapId: "each", parent: null, over: { kind: "output", taskId: "list" }, limit: null }],
@@ -62,7 +62,7 @@ it("names the task whose list a map has not got", () => {
   expect(upstream.of({ taskId: "each", path: null })).toMatchObject({ taskId: "list" });
 });
 
-it("names a failed setup for a task of its scope that does not come directly after it", () => {
+it("names a failed setup for a task in its scope that is not directly downstream", () => {
   const graph = compileGraph(
     dagManifest([
       taskManifest("make", { role: "setup" }),
@@ -79,7 +79,7 @@ it("names a failed setup for a task of its scope that does not come directly aft
   expect(upstream.of({ taskId: "y", path: null })).toMatchObject({ taskId: "make" });
 });
 
-it("knows none where no task failed, as after an edit by hand", () => {
+it("returns null if no task failed, as after a manual edit", () => {
   const upstream = new FailedUpstream(graphOf({ a: [], b: ["a"] }), [], new Set(["b"]));
   expect(upstream.of({ taskId: "b", path: null })).toBeNull();
   expect(upstream.of({ taskId: "gone", path: null })).toBeNull();

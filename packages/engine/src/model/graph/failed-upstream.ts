@@ -1,4 +1,4 @@
-/** The failure at the start of the chain that ends with an instance in `upstream_failed`. */
+/** The failure that is the root cause of an instance in `upstream_failed`. */
 import { isEarlier } from "../run/first-failure.ts";
 import type { Graph, TaskNode } from "./graph.ts";
 import { commonDepth } from "./scope.ts";
@@ -6,24 +6,24 @@ import { commonDepth } from "./scope.ts";
 export interface FailedPlace {
   readonly taskId: string;
   readonly mapIndex: number;
-  /** Its index in each list around it, from the outermost on; null: it is not mapped. */
+  /** Its index in each enclosing list, outermost first; null: it is not mapped. */
   readonly path: readonly number[] | null;
   readonly endedAt: number | null;
 }
 
 /**
- * Back from the task over tasks that are upstream_failed themselves, to those that failed. Of several the earliest, and of
- * a map the one of the same item, as far as both tasks have maps in common.
+ * Walks upstream over tasks that are upstream_failed themselves, to tasks that failed. Of several failures it takes the
+ * earliest, and of a map the one in the same item, as far as both tasks have maps in common.
  */
 export class FailedUpstream {
   readonly #graph: Graph;
-  /** Failed instances by the index of their node. */
+  /** Failed instances by node index. */
   readonly #failed = new Map<number, FailedPlace[]>();
   readonly #implied: ReadonlySet<string>;
   readonly #before: ReadonlyMap<number, ReadonlySet<number>>;
   readonly #reached = new Map<number, readonly number[]>();
 
-  /** `implied`: the tasks that have an instance in `upstream_failed`. */
+  /** `implied`: the tasks with an instance in `upstream_failed`. */
   constructor(graph: Graph, failed: readonly FailedPlace[], implied: ReadonlySet<string>) {
     this.#graph = graph;
     this.#implied = implied;
@@ -34,7 +34,7 @@ export class FailedUpstream {
     }
   }
 
-  /** null: no failed task comes before it. */
+  /** null: no upstream task failed. */
   of({ path, taskId }: Pick<FailedPlace, "path" | "taskId">): FailedPlace | null {
     const node = this.#graph.byId.get(taskId);
     if (!node) return null;
@@ -66,7 +66,7 @@ export class FailedUpstream {
   }
 }
 
-/** What decides over a task: its upstream, the setups whose scope it is in, and what the maps around it run over. */
+/** Everything that can fail a task: its upstream, the setups whose scope it is in, and the sources of the maps around it. */
 function predecessors({ nodes }: Graph): Map<number, Set<number>> {
   const before = new Map(nodes.map((node) => [node.index, new Set(node.upstream)]));
   for (const node of nodes) {

@@ -10,19 +10,19 @@ const task = (id: string, upstream: string[] = [], facts: Partial<TaskManifest> 
 const leaves = (graph: Graph) => graph.nodes.filter((node) => node.isLeaf).map((node) => node.id);
 const weights = (graph: Graph) => Object.fromEntries(graph.nodes.map((node) => [node.id, node.weight]));
 
-test("upstream comes first, whatever the order of the manifest; edges point both ways", () => {
+test("compile sorts upstream tasks first, in any manifest order, and links edges in both directions", () => {
   const graph = compile(task("c", ["b", "a", "b"]), task("b", ["a"]), task("a"));
   expect(graph.nodes.map((node) => node.id)).toEqual(["a", "b", "c"]);
   expect(graph.byId.get("c")?.upstream).toEqual([1, 0]);
   expect(graph.byId.get("a")?.downstream).toEqual([1, 2]);
 });
 
-test("a manifest already in order keeps its order", () => {
+test("compile keeps the order of a sorted manifest", () => {
   const graph = compile(task("z"), task("a"), task("y", ["a"]), task("b", ["z"]));
   expect(graph.nodes.map((node) => node.id)).toEqual(["z", "a", "y", "b"]);
 });
 
-test("what cannot be a DAG is refused with names and a remedy", () => {
+test("compile rejects an invalid DAG with names and a remedy", () => {
   expect(() => compile(task("a", ["c"]), task("b", ["a"]), task("c", ["b"]))).toThrow(
     'DAG "dag" has a cycle: b -> c -> a -> b. Remove one of these edges.',
   );
@@ -33,7 +33,7 @@ test("what cannot be a DAG is refused with names and a remedy", () => {
   expect(() => compile(task("a"), task("a"))).toThrow('two tasks named "a"');
 });
 
-test("leaves: teardowns neither hide a leaf nor are one, unless nothing else is left", () => {
+test("leaves exclude teardowns, unless there are only teardowns, and a teardown does not hide a leaf", () => {
   expect(leaves(compile(task("a"), task("b", ["a"]), task("c", ["a"])))).toEqual(["b", "c"]);
   const cleanUp = task("clean", ["work"], { role: "teardown" });
   expect(leaves(compile(task("work"), cleanUp))).toEqual(["work"]);
@@ -41,7 +41,7 @@ test("leaves: teardowns neither hide a leaf nor are one, unless nothing else is 
   expect(leaves(compile(task("t", [], { role: "teardown" })))).toEqual(["t"]);
 });
 
-test("a gated task is one that looks at the past", () => {
+test("a task is gated if it depends on earlier runs", () => {
   const graph = compile(
     task("a", [], { dependsOnPast: true }),
     task("b", [], { waitForDownstream: true }),
@@ -50,7 +50,7 @@ test("a gated task is one that looks at the past", () => {
   expect(graph.nodes.map((node) => node.gated)).toEqual([true, true, false]);
 });
 
-test("weights count every descendant, or ancestor, once", () => {
+test("weights count every descendant or ancestor once", () => {
   const diamond = (weightRule: WeightRule) =>
     weights(
       compile(
@@ -73,7 +73,7 @@ test("weights stay within 32 bits", () => {
   });
 });
 
-test("up to the limit a fan is counted exactly; above, by its heaviest chain", () => {
+test("weights of a fan are exact up to the limit, and those of its heaviest chain above it", () => {
   const fan = (width: number) =>
     compile(
       task("start"),
@@ -89,7 +89,7 @@ test("up to the limit a fan is counted exactly; above, by its heaviest chain", (
   expect(["start", "w7", "end"].map((id) => large.byId.get(id)?.weight)).toEqual([3, 2, 1]);
 });
 
-test("100,000 tasks, as a chain and as a fan, compile in seconds", () => {
+test("compile handles 100,000 tasks, as a chain and as a fan, within seconds", () => {
   const count = 100_000;
   const begin = performance.now();
   const chain = compile(

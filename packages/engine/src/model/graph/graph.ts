@@ -1,6 +1,6 @@
 /**
- * A DAG's manifest, compiled once per version and shared by all its runs: tasks numbered in topological order, edges
- * as numbers, effective priorities worked out. Immutable.
+ * A DAG's manifest, compiled once per version and shared by all its runs: tasks numbered in topological order, edges as
+ * numbers, effective priorities computed. Immutable.
  */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
@@ -11,29 +11,29 @@ import { setupScope } from "./setups.ts";
 import { effectiveWeights } from "./weights.ts";
 
 export interface TaskNode {
-  /** Position in topological order: every upstream has a smaller one. */
+  /** Position in topological order: every upstream task has a smaller index. */
   readonly index: number;
   readonly id: string;
   readonly manifest: TaskManifest;
   readonly upstream: readonly number[];
   readonly downstream: readonly number[];
-  /** The innermost map it is in. */
+  /** The innermost map around the task. */
   readonly scope: Scope | null;
-  /** Of each edge to `downstream`: how many scopes it stays in. */
+  /** For each edge to `downstream`: the number of scopes that both ends share. */
   readonly levels: readonly number[];
-  /** Maps that run over its output, with the level of that edge. */
+  /** Maps that run over the task's output, with the level of the edge. */
   readonly feeds: readonly { readonly scope: Scope; readonly level: number }[];
-  /** Of a setup: the tasks of its scope that do not come directly after it, with the level of that edge. */
+  /** For a setup: the tasks in its scope that are not directly downstream, with the level of the edge. */
   readonly guards: readonly { readonly index: number; readonly level: number }[];
-  /** The innermost group with retries or callbacks that it is in. */
+  /** The innermost group around the task with retries, callbacks or notices. */
   readonly group: GroupNode | null;
-  /** What covers its edges; null: nothing. */
+  /** The groups that cover its edges; null: none. */
   readonly covers: Covers | null;
-  /** Effective priority by the task's weight rule. */
+  /** Effective priority, by the task's weight rule. */
   readonly weight: number;
-  /** Its end decides whether the run succeeded. */
+  /** The final state of the task decides whether the run succeeded. */
   readonly isLeaf: boolean;
-  /** Waits for the past of its DAG besides its upstream: dependsOnPast or waitForDownstream. */
+  /** The task waits for earlier runs of its DAG in addition to its upstream: dependsOnPast or waitForDownstream. */
   readonly gated: boolean;
 }
 
@@ -44,14 +44,14 @@ export interface Graph {
   readonly byId: ReadonlyMap<string, TaskNode>;
   /** Parents first. */
   readonly scopes: readonly Scope[];
-  /** Those with retries or callbacks; parents first. */
+  /** Groups with retries, callbacks or notices; parents first. */
   readonly groups: readonly GroupNode[];
 }
 
 const NO_FEEDS: TaskNode["feeds"] = [];
 const NO_GUARDS: TaskNode["guards"] = [];
 
-/** Linear in tasks and edges (but see weights.ts); refuses unknown upstreams, duplicate ids and cycles. */
+/** Linear in tasks and edges (but see weights.ts). Rejects unknown upstream tasks, duplicate ids and cycles. */
 export function compileGraph(manifest: DagManifest): Graph {
   const order = inTopologicalOrder(manifest);
   const indexById = new Map(order.map((task, index) => [task.taskId, index]));
@@ -104,7 +104,7 @@ export function compileGraph(manifest: DagManifest): Graph {
   return { dagId: manifest.dagId, nodes, byId, scopes: [...scopes.values()], groups: groups.all };
 }
 
-/** Depth first, upstream before task, otherwise in manifest order: a manifest already in order stays as it is. */
+/** Depth first, upstream before task, otherwise in manifest order: a sorted manifest keeps its order. */
 export function inTopologicalOrder(manifest: Pick<DagManifest, "dagId" | "tasks">): TaskManifest[] {
   const tasks = new Map<string, TaskManifest>();
   for (const task of manifest.tasks) {

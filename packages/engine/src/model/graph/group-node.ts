@@ -1,8 +1,8 @@
 /**
- * Groups as the model sees them: only those with retries, callbacks or notices, for all others are but names. One with retries is a
- * unit of work: to what is outside of it, none of its tasks has ended before the whole group has ended for good. So each
- * edge that leaves such a group is covered by it: by the outermost one, if it leaves several. A group with retries that is
- * mapped, or lies in a map, is one such unit per item.
+ * Groups in the model: only groups with retries, callbacks or notices; other groups are only names. A group with retries is
+ * one unit of work: for tasks outside, none of its tasks has ended before the whole group has ended permanently. Therefore
+ * each edge that leaves such a group is covered by it, or by the outermost one if the edge leaves several. A mapped group
+ * with retries, or one in a map, is one such unit per item.
  */
 import type { DagManifest, GroupManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { runLeaves } from "../run/leaves.ts";
@@ -10,29 +10,29 @@ import type { Scope } from "./scope.ts";
 
 export interface GroupNode {
   readonly id: string;
-  /** Position among the groups of the graph; one inside of others has a greater one. */
+  /** Position among the groups of the graph; an inner group has a greater index than its outer groups. */
   readonly index: number;
-  /** The next one around it, of those in the graph. */
+  /** The nearest enclosing group in the graph. */
   readonly parent: GroupNode | null;
   readonly children: readonly GroupNode[];
-  /** How many times it runs again. */
+  /** How many times the group runs again. */
   readonly retries: number;
   readonly delayMs: number;
   readonly manifest: GroupManifest;
-  /** Tasks in it and in groups inside it, by the index of their nodes, in topological order. */
+  /** Tasks in the group and its inner groups, by node index, in topological order. */
   readonly members: ReadonlySet<number>;
-  /** Those whose ends decide how the group has ended. */
+  /** Tasks whose final states decide the state of the group. */
   readonly leaves: ReadonlySet<number>;
-  /** It is one unit of work per item of this map: the group, or one around it, is mapped and has retries. */
+  /** Set if the group is one unit of work per item of this map: it, or a group around it, is mapped and has retries. */
   readonly scope: Scope | null;
-  /** How many maps that is in, itself included; 0: it is one unit for all. */
+  /** The number of nested maps down to `scope`; 0: the group is a single unit. */
   readonly depth: number;
-  /** The maps that its tasks are in, and those of them that are in `scope` directly. */
+  /** All maps that contain its tasks, and those of them directly inside `scope`. */
   readonly scopes: ReadonlySet<Scope>;
   readonly maps: readonly Scope[];
 }
 
-/** Of each edge of a task, in the order of its node: the group that covers it. */
+/** The covering group of each edge of a task, in the order of the edges in its node. */
 export interface Covers {
   readonly downstream: readonly (GroupNode | null)[];
   readonly guards: readonly (GroupNode | null)[];
@@ -46,7 +46,7 @@ interface Order {
   readonly scopeOf: (index: number) => Scope | null;
 }
 
-/** The groups of a graph, parents first, and which of them is the innermost around a task. */
+/** The groups of a graph, parents first, and the innermost group around a task. */
 export interface GroupSet {
   readonly all: readonly GroupNode[];
   readonly of: (task: TaskManifest) => GroupNode | null;
@@ -93,7 +93,7 @@ export function compileGroups(manifest: DagManifest, graph: Order): GroupSet {
   return { all: [...nodes.values()], of: ({ group }) => nearest(group) };
 }
 
-/** null: none of its edges is covered. */
+/** null: no edge of the task is covered. */
 export function coversOf(
   group: GroupNode | null,
   edges: {
@@ -112,7 +112,7 @@ export function coversOf(
   };
 }
 
-/** Of a group with retries and those around it. */
+/** The outermost matching group with retries, from a group outwards. */
 function outermost(group: GroupNode, isMeant: (group: GroupNode) => boolean): GroupNode | null {
   let found: GroupNode | null = null;
   for (let each: GroupNode | null = group; each !== null; each = each.parent)
@@ -120,7 +120,7 @@ function outermost(group: GroupNode, isMeant: (group: GroupNode) => boolean): Gr
   return found;
 }
 
-/** From a group on outwards. */
+/** The group and its enclosing groups, innermost first. */
 function chainOf(id: string | null, parents: ReadonlyMap<string, string | null>): string[] {
   const chain: string[] = [];
   for (let each: string | null | undefined = id; each; each = parents.get(each)) chain.push(each);

@@ -1,7 +1,7 @@
 /**
- * The instances of groups: one of each group; of a group that runs once per item and has retries, one per item. Made when
- * the first task instance of the item is. One whose item does not exist any more stays, without instances, so that its
- * tries go on if the item comes back.
+ * The instances of groups: one per group, or one per item for a mapped group with retries. An instance is created with the
+ * first task instance of its item. If its item no longer exists, the group instance stays, without task instances, so that
+ * its tries continue if the item returns.
  */
 import type { Expansions } from "../map/expansions.ts";
 import type { Spot } from "../run/slot.ts";
@@ -10,20 +10,20 @@ import type { GroupNode } from "./group-node.ts";
 
 export type GroupState = "open" | "waiting" | "success" | "failed" | "skipped";
 
-/** As it is stored; one without a row is open, at its first try. */
+/** The stored form. A group instance without a row is open, at its first try. */
 export interface GroupRow {
   readonly groupId: string;
-  /** The map index of its item; -1: there is one for all. */
+  /** The map index of its item; -1: a single instance. */
   readonly mapIndex: number;
   readonly state: GroupState;
-  /** From 1 on. */
+  /** Starts at 1. */
   readonly tryNumber: number;
-  /** A failure of try n is followed by another while n <= maxTries. */
+  /** A failed try n is retried while n <= maxTries. */
   readonly maxTries: number;
   readonly retryAt: number | null;
 }
 
-/** What its callbacks are called for. */
+/** An event that its callbacks are called for. */
 export interface GroupEvent {
   readonly event: "success" | "failure" | "retry";
   readonly tryNumber: number;
@@ -31,21 +31,21 @@ export interface GroupEvent {
 
 export interface GroupSlot {
   readonly node: GroupNode;
-  /** Of its item, -1 if the group is not mapped. */
+  /** The ordinal of its item; -1: the group is not mapped. */
   readonly ordinal: number;
   state: GroupState;
   tryNumber: number;
   maxTries: number;
   retryAt: number | null;
-  /** How many task instances lie in it, and how many of them have not ended. */
+  /** The number of task instances in the group, and how many of them have not ended. */
   size: number;
   unfinished: number;
-  /** Groups inside that wait for their next try. */
+  /** Inner groups that wait for their next try. */
   waitingInside: number;
   events: GroupEvent[];
 }
 
-/** Where a task instance lies. */
+/** The position of a task instance. */
 export interface Placed extends Spot {
   readonly node: Pick<TaskNode, "scope">;
 }
@@ -53,7 +53,7 @@ export interface Placed extends Spot {
 export class GroupSlots {
   readonly #expansions: Expansions;
   readonly #nodes: ReadonlyMap<string, GroupNode>;
-  /** By the index of the group, then by the ordinal of the item. */
+  /** By group index, then by item ordinal. */
   readonly #byNode: readonly Map<number, GroupSlot>[];
 
   constructor(nodes: readonly GroupNode[], expansions: Expansions) {
@@ -88,25 +88,25 @@ export class GroupSlots {
     return made;
   }
 
-  /** Made if the graph has such a group. */
+  /** Creates the instance if the graph has such a group. */
   named(groupId: string, mapIndex: number): GroupSlot | undefined {
     const node = this.#nodes.get(groupId);
     return node && node.depth > 0 === mapIndex >= 0 ? this.at(node, mapIndex) : undefined;
   }
 
-  /** The one that an instance lies in; undefined: it stands for instances in several of them. */
+  /** The group instance around a task instance; undefined: the task instance is a stand-in for several of them. */
   around(node: GroupNode, { level, node: task, ordinal }: Placed): GroupSlot | undefined {
     if (node.depth === 0) return this.at(node, -1);
     if (level < node.depth) return undefined;
     return this.at(node, this.#expansions.ancestor(task.scope!.chain[level - 1]!, ordinal, node.depth));
   }
 
-  /** The one of a group around it. */
+  /** The instance of an outer group. */
   outer(slot: GroupSlot, node: GroupNode): GroupSlot {
     return this.at(node, this.#expansions.ancestor(slot.node.scope, slot.ordinal, node.depth));
   }
 
-  /** Those with instances, in the item that stands for all of them. */
+  /** Group instances with task instances, within the given item. */
   *beneath(node: GroupNode, { level, ordinal }: Spot): Iterable<GroupSlot> {
     for (const slot of this.#byNode[node.index]!.values()) {
       if (slot.size === 0) continue;

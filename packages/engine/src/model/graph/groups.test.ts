@@ -20,7 +20,7 @@ function group(groupId: string, facts: Partial<GroupManifest> = {}): GroupManife
 const task = (taskId: string, upstream: string[] = [], facts: Partial<TaskManifest> = {}) =>
   taskManifest(taskId, { upstream, ...facts });
 
-/** A run whose tasks do what they are told, with all that a database would hold. */
+/** A run with scripted tasks, and the rows that a database would store. */
 class Stage {
   readonly #graph;
   readonly stored = new Map<string, InstanceRow>();
@@ -62,7 +62,7 @@ class Stage {
     }
   }
 
-  /** Runs a task that is ready, to its end. */
+  /** Runs a ready task to its end. */
   end(taskId: string, how: "succeeded" | "failed", { mapIndex = -1, skip = [] as string[] } = {}): void {
     const of = { taskId, mapIndex, attempt: `a${this.now++}` };
     this.model.apply({ type: "queued", ...of }, this.now);
@@ -74,7 +74,7 @@ class Stage {
     this.store();
   }
 
-  /** Begins what is due. */
+  /** Starts the group tries that are due. */
   begin(): boolean {
     const again = this.model.groups?.begin(this.now) ?? [];
     const hasBegun = this.model.repeat(again, this.now, () => {});
@@ -99,7 +99,7 @@ const pair = (retry = { retries: 1, delayMs: 10 }) =>
     [group("g", { retry })],
   );
 
-test("what is outside waits until the group has ended for good", () => {
+test("tasks outside of a group wait until the group has ended permanently", () => {
   const stage = pair();
   stage.end("a", "failed");
   expect([stage.state("b"), stage.state("out")]).toEqual(["upstream_failed", "none"]);
@@ -114,7 +114,7 @@ test("what is outside waits until the group has ended for good", () => {
   expect(stage.told).toEqual(["g retry 1", "g failure 2"]);
 });
 
-test("a group does not begin again before its end is stored", () => {
+test("a group does not start its next try before the end of the last one is stored", () => {
   const stage = pair({ retries: 1, delayMs: 0 });
   const of = { taskId: "a", mapIndex: -1, attempt: "x" };
   stage.model.apply({ type: "queued", ...of }, 200);
@@ -124,7 +124,7 @@ test("a group does not begin again before its end is stored", () => {
   expect(stage.model.groups?.begin(300)).toHaveLength(2);
 });
 
-test("what could not be stored is taken again, with what is to be told", () => {
+test("group changes that could not be stored are returned again, with their events", () => {
   const stage = pair();
   stage.model.apply({ type: "queued", taskId: "a", mapIndex: -1, attempt: "x" }, 200);
   const of = { taskId: "a", mapIndex: -1, attempt: "x", at: 200 };
@@ -136,7 +136,7 @@ test("what could not be stored is taken again, with what is to be told", () => {
   expect(stage.model.groups!.takeChanges()).toEqual(groups);
 });
 
-test("a halted run tries no group again, and what waits for one does not run", () => {
+test("a halted run retries no group, and skips the tasks that wait for it", () => {
   const stage = pair();
   stage.end("a", "failed");
   const halt = { type: "halted", at: stage.now, reason: "timed out", active: "failed" } as const;
@@ -147,7 +147,7 @@ test("a halted run tries no group again, and what waits for one does not run", (
   expect(stage.groups.get("g")).toMatchObject({ state: "failed", retryAt: null });
 });
 
-test("a task that was cleared after the group had ended opens it again, with new retries", () => {
+test("clearing a task reopens its ended group, with new retries", () => {
   const stage = pair();
   stage.end("a", "succeeded");
   stage.end("b", "succeeded");
@@ -160,7 +160,7 @@ test("a task that was cleared after the group had ended opens it again, with new
   expect(stage.told).toEqual(["g success 1", "g retry 2"]);
 });
 
-test("a failure that a person makes a success of while the group waits ends the wait", () => {
+test("marking the failed tasks of a waiting group as success ends the wait", () => {
   const stage = pair();
   stage.end("a", "failed");
   for (const id of ["a", "b"]) {
@@ -171,7 +171,7 @@ test("a failure that a person makes a success of while the group waits ends the 
   expect(stage.state("out")).toBe("scheduled");
 });
 
-test("a branch in a group rules out what is outside only with the try that counts", () => {
+test("a branch in a group skips tasks outside only with the final try", () => {
   const stage = new Stage(
     [
       task("branch", [], { group: "g" }),
@@ -190,7 +190,7 @@ test("a branch in a group rules out what is outside only with the try that count
   expect([stage.state("one"), stage.state("two")]).toEqual(["scheduled", "skipped"]);
 });
 
-test("a map in a group, with the task that makes its list, is expanded again", () => {
+test("a map in a group is expanded again together with its source task", () => {
   const stage = new Stage(
     [
       task("list", [], { group: "g" }),
@@ -221,7 +221,7 @@ test("a map in a group, with the task that makes its list, is expanded again", (
   expect(stage.state("out")).toBe("scheduled");
 });
 
-test("of a group around a map, the end is that of all its items, also of those to come", () => {
+test("a group around a map ends only when all items have ended, including those not created yet", () => {
   const stage = new Stage(
     [task("each", [], { group: "g", map: "each" })],
     [group("g")],
@@ -260,7 +260,7 @@ const through = (stage: Stage, mapIndex: number, how: "succeeded" | "failed" = "
   stage.end("m.b", how, { mapIndex });
 };
 
-test("an item of a mapped group is tried again by itself, and is hidden until it has ended for good", () => {
+test("an item of a mapped group is retried separately and stays hidden until it has ended permanently", () => {
   const stage = items();
   stage.expand("m", 2);
   through(stage, 0);
@@ -282,7 +282,7 @@ test("an item of a mapped group is tried again by itself, and is hidden until it
   expect(stage.state("out")).toBe("upstream_failed");
 });
 
-test("an item that waits for its next try counts for the limit of its map", () => {
+test("an item that waits for its next try counts toward the limit of its map", () => {
   const stage = items(1);
   stage.expand("m", 2);
   through(stage, 0, "failed");
@@ -293,7 +293,7 @@ test("an item that waits for its next try counts for the limit of its map", () =
   expect(stage.model.make(100, stage.now)).toBe(2);
 });
 
-test("a cleared task of one item opens that item again, and no other", () => {
+test("clearing a task of one item reopens that item only", () => {
   const stage = items();
   stage.expand("m", 2);
   for (const mapIndex of [0, 1]) through(stage, mapIndex);
@@ -304,14 +304,14 @@ test("a cleared task of one item opens that item again, and no other", () => {
   expect(stage.groups.get("m[1]")).toMatchObject({ state: "open", tryNumber: 2, maxTries: 2 });
 });
 
-test("a map that has no list is seen at once, and none of its items is called back", () => {
+test("an empty map is visible outside at once and triggers no callback", () => {
   const stage = items();
   stage.expand("m", 0);
   expect([stage.state("m.b"), stage.state("out")]).toEqual(["skipped", "skipped"]);
   expect(stage.told).toEqual([]);
 });
 
-test("the items of a list that is made again go on with the next try, with all retries", () => {
+test("the items of a map that is expanded again continue with the next try and all retries", () => {
   const stage = items();
   stage.expand("m", 1);
   through(stage, 0, "failed");
@@ -332,7 +332,7 @@ test("the items of a list that is made again go on with the next try, with all r
   expect(stage.told.slice(1)).toEqual(["m[0] retry 2", "m[1] retry 1"]);
 });
 
-test("what is given to a task outside has nothing of a try that has not ended for good", () => {
+test("a task outside receives no output of a try that has not ended permanently", () => {
   const stage = items(null, "oneSuccess");
   stage.expand("m", 2);
   through(stage, 0);

@@ -1,22 +1,22 @@
 /**
- * Groups with retries or callbacks while a run goes on: when one has ended, how, and whether it runs again.
+ * Groups with retries, callbacks or notices in an active run: when a group has ended, in which state, and whether it runs
+ * again.
  *
- *   open      some of its tasks have not ended
- *   waiting   all have, it has failed, and its next try begins at a moment of its own
- *   success, failed, skipped: it has ended for good, and its callback for that was called
+ * - open: some of its tasks have not ended.
+ * - waiting: all tasks have ended, the group has failed, and its next try starts at `retryAt`.
+ * - success, failed, skipped: the group has ended permanently, and its callback for that event is recorded.
  *
- * A group is one unit of work: it is judged when all its tasks have ended, and all of them run again, those that succeeded,
- * too. What is outside sees nothing of it until it has ended for good (see group-node.ts), so no task has to take back what
- * it did with an output of a try that failed. The innermost group that has failed goes first: those around it see only how
- * it has ended for good.
+ * A group is one unit of work: it is evaluated when all its tasks have ended, and a retry runs all of them again, including
+ * those that succeeded. Tasks outside see nothing of it until it has ended permanently (see group-node.ts), so no task uses
+ * an output of a failed try. The innermost failed group is evaluated first: outer groups see only its permanent end.
  *
- * A group with retries that runs once per item is one unit of work per item: each has its own tries (see group-slots.ts). An
- * instance that stands for all items, because the map has no list or a branch ruled the task out, is part of none of them:
- * it is seen outside at once. While it has not ended, none of the items has.
+ * A mapped group with retries is one unit of work per item, each with its own tries (see group-slots.ts). A stand-in
+ * instance for all items (the map has no list, or a branch skipped the task) is part of none of them: it is visible outside
+ * at once. While the stand-in has not ended, none of the items has.
  *
- * If one of its tasks begins again after the group has ended, for any reason, the group is open again, at its next try, with
- * as many retries as it has. So a group has ended exactly as long as all its tasks have: a run that is loaded needs no more
- * than the rows to know how its groups stand.
+ * If a task of an ended group starts again, for any reason, the group is open again, at its next try, with all its retries.
+ * So a group has ended exactly while all its tasks have ended: the rows of a loaded run are enough to know the state of its
+ * groups.
  */
 import type { Expansion, Expansions } from "../map/expansions.ts";
 import { Heap } from "../pool/heap.ts";
@@ -44,7 +44,7 @@ export interface GroupChange extends GroupRow {
   readonly events: readonly GroupEvent[];
 }
 
-/** What it has to know of the instances. */
+/** The view of the instances that groups need. */
 interface Surroundings {
   readonly counts: Tally;
   readonly expansions: Expansions;
@@ -58,12 +58,12 @@ export class Groups {
   readonly #table: Surroundings;
   readonly #nodes: readonly GroupNode[];
   readonly #slots: GroupSlots;
-  /** By the index of the group: to be judged, for all their tasks have ended. */
+  /** By group index: groups to evaluate, because all their tasks have ended. */
   readonly #due: readonly Set<GroupSlot>[];
   readonly #waiting = new Set<GroupSlot>();
-  /** When those that wait begin again; entries of others are stale. */
+  /** When waiting groups start again; entries of other groups are stale. */
   readonly #timers = new Heap<{ readonly slot: GroupSlot; readonly at: number }>((a, b) => a.at < b.at);
-  /** Not stored as they are. */
+  /** Groups with changes that are not stored. */
   readonly #dirty = new Set<GroupSlot>();
   #isHalted = false;
 
@@ -74,14 +74,14 @@ export class Groups {
     this.#due = nodes.map(() => new Set());
   }
 
-  /** Once all instances are loaded. What has been cleared since the row was written shows by what has not ended. */
+  /** Call when all instances are loaded. An ended group with unfinished tasks was cleared after its row was written. */
   restore(rows: readonly GroupRow[]): void {
     for (const { groupId, mapIndex, maxTries, retryAt, state, tryNumber } of rows) {
       const slot = this.#slots.named(groupId, mapIndex);
       if (!slot) continue;
       slot.tryNumber = tryNumber;
       slot.maxTries = maxTries;
-      // Its item does not exist any more.
+      // The item no longer exists.
       if (state === "waiting" && slot.size === 0) continue;
       if (state === "waiting") this.#wait(slot, retryAt ?? 0);
       else if (state !== "open") this.#close(slot, state);
@@ -90,36 +90,36 @@ export class Groups {
     }
   }
 
-  /** Once after loading: what was marked by hand may have ended a group, or may have made a success of a failure. */
+  /** Call once after loading: tasks marked manually may have ended a group, or turned its failure into a success. */
   start(): void {
     for (const slot of this.#slots.all()) if (slot.unfinished === 0) this.#due[slot.node.index]!.add(slot);
   }
 
-  /** `mapIndex`: of the item, if it has an instance per item. */
+  /** `mapIndex`: the index of the item, for a group with one instance per item. */
   get(groupId: string, mapIndex = -1): Readonly<GroupRow> | undefined {
     const slot = this.#slots.named(groupId, mapIndex);
     return slot && groupRow(slot);
   }
 
-  /** All of a group that have task instances. */
+  /** All instances of a group that have task instances. */
   *rowsOf(groupId: string): Iterable<Readonly<GroupRow>> {
     for (const slot of this.#slots.all()) if (slot.node.id === groupId && slot.size > 0) yield groupRow(slot);
   }
 
-  /** Whether the end of an instance does not count outside of a group yet. */
+  /** Whether tasks outside of the group must not see the end of an instance yet. */
   isHidden(group: GroupNode, instance: Placed): boolean {
     const slot = this.#slots.around(group, instance);
     return slot !== undefined && !hasEnded(slot);
   }
 
-  /** Whether an instance does not count for a task yet. */
+  /** Whether a task must not see the end of an instance yet. */
   isHiddenFrom(from: Instance, to: TaskNode): boolean {
     for (let group = from.node.group; group !== null; group = group.parent)
       if (group.retries > 0 && !group.members.has(to.index) && this.isHidden(group, from)) return true;
     return false;
   }
 
-  /** Whether a group waits for its next try in an item of a map. */
+  /** Whether any group in an item of a map waits for its next try. */
   isWaitingIn(scope: Scope, ordinal: number): boolean {
     for (const slot of this.#waiting) {
       const around = slot.node.scope;
@@ -129,7 +129,7 @@ export class Groups {
     return false;
   }
 
-  /** An instance is created, or dropped. */
+  /** Call when an instance is created (1) or dropped (-1). */
   enter(instance: Instance, by: 1 | -1): void {
     for (let group = instance.node.group; group !== null; group = group.parent) {
       const slot = this.#slots.around(group, instance);
@@ -140,7 +140,7 @@ export class Groups {
     this.count(instance, by);
   }
 
-  /** An instance enters a state, or leaves it. */
+  /** Call when an instance enters (1) or leaves (-1) a state. */
   count(instance: Instance, by: 1 | -1): void {
     if (isFinished(instance.state)) return;
     for (let group = instance.node.group; group !== null; group = group.parent) {
@@ -155,7 +155,7 @@ export class Groups {
     }
   }
 
-  /** An instance that had ended is about to begin again. */
+  /** Call before an ended instance starts again. */
   reopen(instance: Instance): void {
     for (let group = instance.node.group; group !== null; group = group.parent) {
       const own = this.#slots.around(group, instance);
@@ -164,7 +164,7 @@ export class Groups {
     }
   }
 
-  /** The items of a map are gone: the next ones at their place have all retries. */
+  /** The items of a map are dropped: the next items at these ordinals have all retries. */
   renew({ base, made, scope }: Expansion): void {
     for (const node of this.#nodes) {
       if (node.scope !== scope || node.retries === 0) continue;
@@ -178,7 +178,7 @@ export class Groups {
     }
   }
 
-  /** Judges what is to be judged, the innermost first. Answers with those that have ended for good: others may see them now. */
+  /** Evaluates the due groups, innermost first. Returns the groups that have ended permanently. */
   settle(now: number): GroupSlot[] {
     const closed: GroupSlot[] = [];
     for (let slot = this.#takeDue(); slot; slot = this.#takeDue()) {
@@ -200,7 +200,7 @@ export class Groups {
     return closed;
   }
 
-  /** When the next try of some group begins. */
+  /** When the next try of any group starts. */
   nextAt(): number | null {
     for (let next = this.#timers.peek(); next; next = this.#timers.peek()) {
       if (isCurrent(next)) return next.at;
@@ -210,8 +210,8 @@ export class Groups {
   }
 
   /**
-   * Groups whose next try is due: all their instances, to begin again. Not before the end of the last try is stored:
-   * otherwise its callbacks would never be called.
+   * The instances to start again, of all groups whose next try is due. A group waits until the end of its last try is
+   * stored: otherwise the callbacks of that try would never be called.
    */
   begin(now: number): Instance[] {
     const again: Instance[] = [];
@@ -233,7 +233,7 @@ export class Groups {
     return again;
   }
 
-  /** The run is to end now: no group is tried again. */
+  /** The run ends now: no group is retried. */
   halt(): void {
     this.#isHalted = true;
     for (const slot of this.#waiting) this.#due[slot.node.index]!.add(slot);
@@ -246,7 +246,7 @@ export class Groups {
     return dirty.map((slot) => ({ ...groupRow(slot), events: slot.events.splice(0) }));
   }
 
-  /** What was taken last was not stored. */
+  /** The changes taken last were not stored. */
   giveBack(changes: readonly GroupChange[]): void {
     for (const { events, groupId, mapIndex } of changes) {
       const slot = this.#slots.named(groupId, mapIndex)!;
@@ -255,7 +255,7 @@ export class Groups {
     }
   }
 
-  /** The task instances that lie in it. */
+  /** The task instances in a group instance. */
   *instancesOf({ node, ordinal }: GroupSlot): Iterable<Instance> {
     for (const index of node.members) {
       const slot = this.#table.slots[index]!;
@@ -264,7 +264,7 @@ export class Groups {
     }
   }
 
-  /** Why it has failed: the task instance that did first. */
+  /** The first task instance that failed: the reason of the group's failure. */
   firstFailure(groupId: string, mapIndex: number): Instance | undefined {
     const slot = this.#slots.named(groupId, mapIndex);
     if (!slot) return undefined;
@@ -283,15 +283,15 @@ export class Groups {
     return undefined;
   }
 
-  /** All its tasks have ended, and nothing more comes. */
+  /** All its tasks have ended, and no further instances will be created. */
   #isOver(slot: GroupSlot): boolean {
     const { node, ordinal, size, unfinished, waitingInside } = slot;
-    // A group inside that is open has tasks that have not ended, or is judged before this one.
+    // An open inner group has unfinished tasks, or is evaluated before this one.
     if (size === 0 || unfinished > 0 || waitingInside > 0 || this.#hasOpenStandIn(slot)) return false;
     return node.maps.every((scope) => this.#isMade(node, scope, ordinal));
   }
 
-  /** All items of a map in a group have their instances, beneath one item. */
+  /** Whether all items of a map in a group, within one item of its parent, have their instances. */
   #isMade(node: GroupNode, scope: Scope, parent: number): boolean {
     const expansion = this.#table.expansions.find({ scope, parent });
     if (!expansion) return true;
@@ -304,7 +304,7 @@ export class Groups {
     });
   }
 
-  /** One of its tasks has an instance that stands for several items, and has not ended. */
+  /** Whether a task of the group has an unfinished stand-in for several items. */
   #hasOpenStandIn({ node, ordinal, size }: GroupSlot): boolean {
     if (node.depth === 0 || size === 0) return false;
     for (let level = 0; level < node.depth; level++) {
@@ -356,7 +356,7 @@ export class Groups {
     this.#bookCovered(slot, 1);
   }
 
-  /** What waits for its next try goes on with the one it is at. */
+  /** A waiting group continues with its current try. An ended group starts its next try. */
   #reopen(slot: GroupSlot): void {
     if (slot.state === "waiting") {
       this.#leaveWait(slot);

@@ -1,6 +1,6 @@
 /**
- * The trigger rules in mapped and grouped graphs, over every combination of how up to three upstream instances stand:
- * what a task is told in each shape of the graph is what the rule says of exactly the instances that count for it.
+ * The trigger rules in mapped and grouped graphs, over every combination of states of up to three upstream instances: in
+ * each graph shape, a task gets the verdict of its rule over exactly the instances that count for it.
  */
 import type { MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
@@ -15,7 +15,7 @@ import { compileGraph } from "./graph.ts";
 const STATES = ["success", "failed", "skipped", "upstream_failed", "running"] as const;
 type UpstreamState = (typeof STATES)[number];
 
-/** As many as `count`, in every combination. */
+/** Every combination of `count` states. */
 function combinations(count: number): UpstreamState[][] {
   if (count === 0) return [[]];
   return combinations(count - 1).flatMap((rest) => STATES.map((state) => [...rest, state]));
@@ -39,7 +39,7 @@ interface Shape {
   readonly expansions: readonly { mapId: string; parent: number; base: number; length: number }[];
 }
 
-/** What becomes of an instance of "down" when the run is loaded. */
+/** The state of an instance of "down" after the run is loaded. */
 function fate({ expansions, maps, rows, tasks }: Shape, mapIndex: number): string | undefined {
   const model = RunModel.load(compileGraph(dagManifest([...tasks], { maps: [...maps] })), rows, {
     expansions: expansions.map((each) => ({ ...each, tries: 0 })),
@@ -56,7 +56,7 @@ function expected(rule: TaskManifest["rule"], states: readonly UpstreamState[]):
 describe.each(ALL_RULES)("%s", (rule) => {
   const down = (facts: Partial<TaskManifest>) => taskManifest("down", { rule, upstream: ["up"], ...facts });
 
-  test("after a mapped task: all its instances count", () => {
+  test("counts all instances of an upstream mapped task", () => {
     for (const states of combinations(3)) {
       const shape = {
         tasks: [taskManifest("up", { map: "m" }), down({})],
@@ -68,7 +68,7 @@ describe.each(ALL_RULES)("%s", (rule) => {
     }
   });
 
-  test("in a mapped group: those of its own item count, and those outside", () => {
+  test("counts the instances of its own item and those outside of a mapped group", () => {
     for (const states of combinations(3)) {
       const [outside, own, other] = states as [UpstreamState, UpstreamState, UpstreamState];
       const shape = {
@@ -91,7 +91,7 @@ describe.each(ALL_RULES)("%s", (rule) => {
     }
   });
 
-  test("in a map around another: the instances of the inner one in its own item count", () => {
+  test("counts the instances of an inner map in its own item", () => {
     for (const states of combinations(3)) {
       const [a, b, other] = states as [UpstreamState, UpstreamState, UpstreamState];
       const shape = {
@@ -114,7 +114,7 @@ describe.each(ALL_RULES)("%s", (rule) => {
     }
   });
 
-  test("after tasks of a group, which is only a name: each counts", () => {
+  test("counts each task of an upstream group without retries", () => {
     for (const states of combinations(2)) {
       const ids = ["g.a", "g.b"];
       const shape = {

@@ -1,34 +1,34 @@
 /**
- * Maps as the model sees them. A map is a scope: what is in it exists once per item, and scopes nest. An item of a
- * scope is known by its ordinal, which is unique within scope and run, whatever it lies in: of an outermost scope it is
- * the item's index, of an inner one the indexes of each expansion follow those of the expansions before.
+ * Maps in the model. A map is a scope: its tasks exist once per item, and scopes nest. An item is identified by its ordinal,
+ * which is unique within its scope and run. In an outermost scope the ordinal is the index of the item. In an inner scope
+ * the ordinals of each expansion follow those of earlier expansions.
  *
- * Of an edge from U to D counts how many scopes the two have in common, its level: an instance of D depends on those
- * instances of U that lie in the same items of these. So an edge within a scope joins instances item by item, one that
- * leaves a scope gathers, one that enters a scope spreads.
+ * The level of an edge from U to D is the number of scopes that both share: an instance of D depends on the instances of U
+ * in the same items of these scopes. So an edge within a scope joins instances item by item, an edge that leaves a scope
+ * gathers them, and an edge that enters a scope fans out.
  */
 import type { DagManifest, MapLabel, MapManifest, MapSource } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
 
 export interface Scope {
   readonly id: string;
-  /** Position among the scopes of the graph; a parent has a smaller one. */
+  /** Position among the scopes of the graph; a parent has a smaller index. */
   readonly index: number;
   readonly parent: Scope | null;
   /** From the outermost scope to this one. */
   readonly chain: readonly Scope[];
-  /** 1 for an outermost one. */
+  /** 1 for an outermost scope. */
   readonly depth: number;
   readonly over: MapSource;
   readonly limit: number | null;
-  /** What its items are called; null: by their index. */
+  /** How its items are named; null: by index. */
   readonly label: MapLabel | null;
-  /** It or a scope around it has a label. */
+  /** The scope or an enclosing scope has a label. */
   readonly isLabelled: boolean;
   readonly children: readonly Scope[];
-  /** Tasks in it or in a scope inside it, by the index of their nodes, in topological order. */
+  /** Tasks in the scope or an inner scope, by node index, in topological order. */
   readonly members: readonly number[];
-  /** Tasks whose outputs it runs over, by the index of their nodes. */
+  /** Tasks whose outputs the map runs over, by node index. */
   readonly sources: readonly number[];
 }
 
@@ -86,7 +86,7 @@ function draft(dagId: string, map: MapManifest, known: ReadonlyMap<string, Draft
   return scope;
 }
 
-/** The tasks whose outputs a list is made of, each once. */
+/** The source tasks of a list, each once. */
 export function sourceTasks(over: MapSource): Set<string> {
   switch (over.kind) {
     case "output":
@@ -99,7 +99,7 @@ export function sourceTasks(over: MapSource): Set<string> {
   }
 }
 
-/** Whether a task is in a map that runs over the output of another one. */
+/** Whether a task is in a map that runs over the output of another task. */
 export function isMappedOver(
   { scope }: { readonly scope: Scope | null },
   { feeds }: { readonly feeds: readonly { readonly scope: Scope }[] },
@@ -107,7 +107,7 @@ export function isMappedOver(
   return feeds.some((feed) => scope?.chain.includes(feed.scope));
 }
 
-/** How many scopes two tasks have in common. */
+/** The number of scopes that two tasks share. */
 export function commonDepth(a: Scope | null, b: Scope | null): number {
   if (a === null || b === null) return 0;
   const most = Math.min(a.depth, b.depth);
@@ -117,14 +117,15 @@ export function commonDepth(a: Scope | null, b: Scope | null): number {
 }
 
 /**
- * The map index of a task whose scope at `level` + 1 is not expanded yet, beneath an item of the one at `level`. It
- * stands for all instances that are to come there. -1 for level 0; below that, so that no two are the same.
+ * The map index of the stand-in of a task whose scope at `level` + 1 is not expanded yet, within an item of the scope at
+ * `level`. The stand-in represents all instances to be created there. -1 for level 0; unique negative numbers for other
+ * levels.
  */
 export function unexpandedIndex(depth: number, level: number, ordinal: number): number {
   return level === 0 ? -1 : -(2 + ordinal * (depth - 1) + (level - 1));
 }
 
-/** The opposite of it. */
+/** The inverse of `unexpandedIndex`. */
 export function unexpandedAt(depth: number, mapIndex: number): { level: number; ordinal: number } {
   if (mapIndex === -1) return { level: 0, ordinal: -1 };
   const rest = -mapIndex - 2;
@@ -134,6 +135,6 @@ export function unexpandedAt(depth: number, mapIndex: number): { level: number; 
 function unknownMap(dagId: string, what: string, name: string): ModelError {
   return new ModelError(
     "GRAPH_UNKNOWN_MAP",
-    `"${what}" of DAG "${dagId}" names "${name}", which it does not have. Load the file again.`,
+    `"${what}" of DAG "${dagId}" refers to unknown "${name}". Load the file again.`,
   );
 }

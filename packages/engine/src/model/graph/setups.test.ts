@@ -21,13 +21,13 @@ test.each<[setup: TaskState, teardown: TaskState, isOwed: boolean]>([
   ["queued", "none", false],
   ["failed", "none", false],
   ["skipped", "none", false],
-])("a run that is ended: setup %s, teardown %s, left to run: %s", (setup, teardown, isOwed) => {
+])("owedTeardowns with setup %s and teardown %s keeps the teardown: %s", (setup, teardown, isOwed) => {
   const places = [at("make", setup), at("work", "running"), at("clear", teardown)];
   const owed = owedTeardowns(new Map([["clear", "make"]]), places);
   expect(owed).toEqual(isOwed ? [places[2]] : []);
 });
 
-test("in a map each item has its own; a teardown with a setup around its map looks at that", () => {
+test("owedTeardowns pairs the items of a map, and uses a setup outside of the map if there is none inside", () => {
   const places = [
     at("outer", "success"),
     ...[0, 1].map((item) => at("make", item === 0 ? "success" : "none", item)),
@@ -63,7 +63,7 @@ const graph = compileGraph(
   ),
 );
 
-test("what depends on a setup: all of its scope, and what clears it away", () => {
+test("dependsOnSetup is true for the scope of a setup and its teardown", () => {
   const placed = (id: string, mapIndex = -1) => ({ mapIndex, node: graph.byId.get(id)! });
   const make = placed("make");
   const names = graph.nodes.filter(({ id }) => dependsOnSetup(placed(id, 3), make)).map(({ id }) => id);
@@ -73,7 +73,7 @@ test("what depends on a setup: all of its scope, and what clears it away", () =>
   expect(dependsOnSetup(placed("after", 4), work)).toBe(false);
 });
 
-test("a teardown does not wait for items of a map that the ended run has not made, and will not", () => {
+test("a teardown of a halted run does not wait for map items that will not be created", () => {
   const row = ({ mapIndex, state, taskId }: ReturnType<typeof at>): InstanceRow => ({
     ...{ taskId, mapIndex, state, tryNumber: 1, maxTries: 0, attempt: null, retryAt: null, infraLosses: 0 },
   });

@@ -1,6 +1,6 @@
 /**
- * Setups and their scopes: the tasks between a setup and its teardowns; all that comes after it, if it has none. What is in a
- * scope runs only if the setup has succeeded, and is never run again without it.
+ * Setups and their scopes: the tasks between a setup and its teardowns, or everything downstream if it has no teardown. A
+ * task in a scope runs only if the setup has succeeded, and never runs again without it.
  */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { isFinished, type TaskState } from "../run/states.ts";
@@ -21,7 +21,7 @@ export function setupScope(order: readonly TaskManifest[], downstream: Edges, se
   return new Set(scope);
 }
 
-/** A setup so far may have made something. */
+/** A setup in one of these states may have created something. */
 const BEGUN: ReadonlySet<TaskState> = new Set([
   "success",
   "running",
@@ -37,8 +37,8 @@ interface Place {
 }
 
 /**
- * The teardowns among the instances of a run that have to be left to run when somebody ends it: those with something to clear
- * away. Whether they do run is up to their rule, when all that was under way has ended. `setupOf`: by teardown.
+ * The teardowns that must be left to run when a run is cancelled: those whose setup may have created something. Their
+ * trigger rule decides, once all active tasks have ended, whether they run. `setupOf`: by teardown.
  */
 export function owedTeardowns<P extends Place>(
   setupOf: ReadonlyMap<string, string>,
@@ -49,13 +49,13 @@ export function owedTeardowns<P extends Place>(
   return places.filter(({ mapIndex, state, taskId }) => {
     const states = setups.get(setupOf.get(taskId) ?? "");
     if (states === undefined || isFinished(state)) return false;
-    // In a map, each item has its own.
+    // In a map, each item has its own setup.
     const own = states.get(mapIndex);
     return own === undefined ? states.values().some((each) => BEGUN.has(each)) : BEGUN.has(own);
   });
 }
 
-/** What a task has to do with a setup, as far as that can be told from the graph. */
+/** The position of a task relative to a setup, as far as the graph tells. */
 interface Placed {
   readonly mapIndex: number;
   readonly node: {
@@ -66,9 +66,9 @@ interface Placed {
   };
 }
 
-/** Whether an instance uses what this instance of a setup makes, or clears it away. */
+/** Whether an instance uses what this setup instance creates, or is its teardown. */
 export function dependsOnSetup({ mapIndex, node }: Placed, setup: Placed): boolean {
-  // In a map, each item has its own.
+  // In a map, each item has its own setup.
   if (node.scope !== null && node.scope === setup.node.scope && mapIndex !== setup.mapIndex) return false;
   const { downstream, guards } = setup.node;
   return downstream.includes(node.index) || guards.some(({ index }) => index === node.index);

@@ -1,16 +1,16 @@
 /**
- * How the upstream of a task, or the source of a map, stands. What it has outside of all scopes counts for all its
- * instances alike; what it has within a scope is counted per item, by the level of the edge.
+ * Counts the states of the upstream of a task, or of the source of a map. Instances outside of all scopes count for all
+ * instances of the task; instances within a scope are counted per item, by the level of the edge.
  */
 import { type Counters, emptyCounters } from "./trigger-rules.ts";
 
 export class Standing {
   /** Over edges of level 0. */
   readonly shared = emptyCounters();
-  /** By level, then by the ordinal of the item; null: nothing was counted within a scope. */
+  /** By level, then by item ordinal; null: no instance within a scope was counted. */
   #deep: Map<number, Map<number, Counters>> | null = null;
 
-  /** One judgement holds for all instances. */
+  /** Whether one verdict holds for all instances. */
   get isShared(): boolean {
     return this.#deep === null;
   }
@@ -25,7 +25,7 @@ export class Standing {
     );
   }
 
-  /** All that counts for what lies in the given items, one per level up to `level`. */
+  /** Everything that counts for an instance in the given items, one per level up to `level`. */
   seenFrom(level: number, ordinalAt: (level: number) => number): Counters {
     if (this.#deep === null) return this.shared;
     const sum = { ...this.shared };

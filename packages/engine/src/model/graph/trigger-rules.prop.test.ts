@@ -9,7 +9,7 @@ const rule = fc.constantFrom(...ALL_RULES);
 const end = fc.constantFrom("success", "failed", "skipped", "upstream_failed", "removed");
 const upstream = fc.record({ state: fc.oneof(end, fc.constant("none" as const)), setup: fc.boolean() });
 
-test("counting agrees with looking at every upstream", () => {
+test("counters give the same verdict as a check of every upstream", () => {
   fc.assert(
     fc.property(rule, fc.array(upstream, { maxLength: 6 }), (name, ups) => {
       const states = ups.map(({ state }): ReferenceState => state);
@@ -20,7 +20,7 @@ test("counting agrees with looking at every upstream", () => {
   );
 });
 
-test("who was let run stays let run, however the others end", () => {
+test('the verdict "run" never changes when more upstreams end', () => {
   fc.assert(
     fc.property(
       rule,
@@ -39,7 +39,7 @@ test("who was let run stays let run, however the others end", () => {
   );
 });
 
-test("when all upstream ended, only allSkipped may still wait, and only because of a removed one", () => {
+test("when all upstreams have ended, only allSkipped can wait, and only because of a removed upstream", () => {
   const ended = fc.array(fc.record({ state: end, setup: fc.boolean() }), { minLength: 1, maxLength: 6 });
   fc.assert(
     fc.property(rule, ended, (name, ups) => {

@@ -3,8 +3,8 @@ import { describe, expect, test } from "vitest";
 import { type Counters, emptyCounters, judge, type Verdict } from "./trigger-rules.ts";
 
 /**
- * Upstream states: s success, k skipped, f failed, u upstream_failed, r removed, . unfinished; capitals: of a setup.
- * Written down from the rules' meaning, line by line, not from the code.
+ * Upstream states: s success, k skipped, f failed, u upstream_failed, r removed, . unfinished; capitals: of a setup. Derived
+ * line by line from the meaning of the rules, not from the code.
  */
 const TABLE = `
   allSuccess               s:run ss:run s.:wait .:wait sr:run r:run f:upstream_failed u:upstream_failed k:skipped

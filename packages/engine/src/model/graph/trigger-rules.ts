@@ -1,13 +1,13 @@
 /**
- * The 13 trigger rules: may a task start, given how many of its direct upstream instances ended how?
+ * The 13 trigger rules: whether a task may start, given the states of its direct upstream instances.
  *
- * A rule answers as soon as it can ("short circuit"): a default task is `upstream_failed` the moment one upstream
- * failed, whatever the others do. Therefore an answer may depend on the order in which upstreams end, but "run" never
- * turns into anything else when more of them end: a task that was let through stays let through.
+ * A rule decides as soon as it can ("short circuit"): with the default rule, a task is `upstream_failed` as soon as one
+ * upstream failed, in any state of the others. So a verdict may depend on the order in which upstreams end, but "run" never
+ * changes when more of them end: a task that may run stays allowed to run.
  */
 import type { TriggerRule } from "@tradewind/sdk/manifest";
 
-/** Direct upstream instances by how they ended; a mapped upstream counts once per instance. */
+/** Direct upstream instances by final state; a mapped upstream counts once per instance. */
 export interface Counters {
   total: number;
   success: number;
@@ -15,7 +15,7 @@ export interface Counters {
   failed: number;
   upstreamFailed: number;
   removed: number;
-  /** The same for those upstreams that are setups; part of the numbers above, too. */
+  /** The same for upstreams that are setups. They are included in the numbers above, too. */
   setupTotal: number;
   setupSuccess: number;
   setupSkipped: number;

@@ -1,22 +1,21 @@
 /**
- * Effective priority. `absolute` is the task's own number. `downstream` adds the own numbers of its descendants, each
- * once; `upstream` those of its ancestors.
+ * Effective priority. `absolute` is the task's own weight. `downstream` adds the weights of its descendants, each once;
+ * `upstream` adds those of its ancestors.
  *
- * Counting descendants exactly needs quadratic memory. Up to EXACT_LIMIT tasks that is nothing, and it is exact. Above,
- * the weight is the task's own number plus that of the heaviest chain behind it (before it, for `upstream`): linear,
- * equal to the exact sum for a chain, and it keeps the order that matters, ancestors before their descendants and the
- * critical path before the rest.
+ * An exact sum over descendants needs quadratic memory. Up to EXACT_LIMIT tasks that is negligible, and the sum is exact.
+ * Above, the weight is the task's own plus that of the heaviest chain after it (before it, for `upstream`): linear, equal to
+ * the exact sum for a chain, and in the right order: ancestors before their descendants and the critical path first.
  */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 
-/** Largest number of tasks for which every descendant is counted. */
+/** Maximum number of tasks for which every descendant is counted. */
 export const EXACT_LIMIT = 2_000;
 
 const MAX_WEIGHT = 2_147_483_647;
 
 type Edges = readonly (readonly number[])[];
 
-/** Tasks in topological order, edges by position in it. */
+/** Tasks in topological order, edges by position. */
 export function effectiveWeights(
   order: readonly TaskManifest[],
   upstream: Edges,
@@ -35,7 +34,7 @@ export function effectiveWeights(
   });
 }
 
-/** Own number plus all that can be reached over `edges`, each once. `visit` lists a node after all it points to. */
+/** Own weight plus that of everything reachable over `edges`, each once. `visit` lists a node after its targets. */
 function exactSums(own: readonly number[], visit: readonly number[], edges: Edges): number[] {
   const words = Math.ceil(own.length / 32);
   const reach = new Uint32Array(own.length * words);

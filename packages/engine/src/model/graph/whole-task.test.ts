@@ -10,6 +10,6 @@ it.each([
   [["upstream_failed", "failed"], "failed"],
   [["running"], "none"],
   [[], "none"],
-])("instances that are %j make a task that is %s", (states, whole) => {
+])("a task with instances %j is %s", (states, whole) => {
   expect(wholeState(states)).toBe(whole);
 });

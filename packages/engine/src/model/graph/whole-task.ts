@@ -1,9 +1,9 @@
-/** The first of these that any instance has is that of the task. */
+/** The first of these states that any instance has is the state of the task. */
 const ORDER = ["failed", "upstream_failed", "success", "skipped"] as const;
 
 /**
- * How a task of a run that is over stands as a whole, of how its instances do. What was skipped of a map is not in its
- * list; all of it skipped, or an empty list, is a task that was skipped.
+ * The state of a task as a whole in an ended run, from the states of its instances. Skipped items of a map do not count,
+ * unless all items were skipped or the list was empty: then the task is skipped.
  */
 export function wholeState(states: readonly string[]): (typeof ORDER)[number] | "none" {
   return ORDER.find((state) => states.includes(state)) ?? "none";

@@ -1,23 +1,23 @@
-/** Which scopes of a run are expanded, over how many items, and how the ordinals of items hang together. */
+/** The expanded scopes of a run, their lengths, and the relation between the ordinals of nested items. */
 import type { Scope } from "../graph/scope.ts";
 
-/** A scope beneath one item of its parent; -1 where it has none. */
+/** A scope within one item of its parent; -1: the scope has no parent. */
 export interface ScopePlace {
   readonly scope: Scope;
   readonly parent: number;
 }
 
-/** That scope, expanded: its items have the ordinals from `base` on. */
+/** An expanded scope: its items have the ordinals from `base` on. */
 export interface Expansion extends ScopePlace {
   readonly base: number;
   readonly length: number;
-  /** The highest try of what lay there before it was expanded again: those of its instances go on from it. */
+  /** The highest try of the instances before the scope was expanded again: the tries of its instances continue from it. */
   readonly tries: number;
-  /** How many items have their instances already: a long list is made piece by piece. */
+  /** How many items have instances already: a long list is created in batches. */
   made: number;
 }
 
-/** As it is stored. */
+/** The stored form. */
 export interface ExpansionRow {
   readonly mapId: string;
   readonly parent: number;
@@ -28,7 +28,7 @@ export interface ExpansionRow {
 
 interface Known {
   readonly byParent: Map<number, Expansion>;
-  /** By base. */
+  /** Sorted by base. */
   readonly inOrder: Expansion[];
 }
 
@@ -68,13 +68,13 @@ export class Expansions {
     inOrder.splice(inOrder.indexOf(expansion), 1);
   }
 
-  /** Where an item lies. */
+  /** The expansion that contains an item. */
   around(scope: Scope, ordinal: number): Expansion {
     const { inOrder } = this.#known[scope.index]!;
     return inOrder[this.#after(inOrder, ordinal) - 1]!;
   }
 
-  /** The item at `level` around an item of `scope`; -1 for level 0. */
+  /** The item at `level` that encloses an item of `scope`; -1 for level 0. */
   ancestor(scope: Scope | null, ordinal: number, level: number): number {
     if (level === 0) return -1;
     let at = ordinal;
@@ -83,7 +83,7 @@ export class Expansions {
     return at;
   }
 
-  /** The index of an item in each list around it, from the outermost on. */
+  /** The index of an item in each enclosing list, outermost first. */
   path(scope: Scope, ordinal: number): number[] {
     const path: number[] = [];
     let at = ordinal;
@@ -95,7 +95,7 @@ export class Expansions {
     return path;
   }
 
-  /** How many of them begin at or before an ordinal. */
+  /** The number of expansions that begin at or before an ordinal. */
   #after(inOrder: readonly Expansion[], ordinal: number): number {
     let [low, high] = [0, inOrder.length];
     while (low < high) {

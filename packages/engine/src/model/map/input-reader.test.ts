@@ -5,7 +5,7 @@ import { compileGraph } from "../graph/graph.ts";
 import { RunModel } from "../run/run.ts";
 import { expansionOf, InputReader } from "./input-reader.ts";
 
-/** What a map is told whose source has returned this. */
+/** The answer of a map whose source has returned this output. */
 function told(output: Json, most?: number): string | number {
   const manifest = dagManifest(
     [taskManifest("list"), taskManifest("each", { map: "each", upstream: ["list"] })],
@@ -21,12 +21,12 @@ function told(output: Json, most?: number): string | number {
   return event.type === "expanded" ? event.length : event.reason;
 }
 
-test("a list has a length; what is none, or too long, is said in words with a remedy", () => {
+test("a list gives its length; any other value, or a long list, gives a reason with a remedy", () => {
   expect(told([1, 2])).toBe(2);
-  expect(told({ a: 1 })).toBe('MAP_UNUSABLE: the output of "list" is an object, and a map runs over a list');
-  expect(told("text")).toMatch(/ is a string, and/);
-  expect(told(null)).toMatch(/ is null, and/);
+  expect(told({ a: 1 })).toBe('MAP_UNUSABLE: the output of "list" is an object, but a map needs a list');
+  expect(told("text")).toMatch(/ is a string, but/);
+  expect(told(null)).toMatch(/ is null, but/);
   expect(told([1, 2, 3], 2)).toBe(
-    "MAP_UNUSABLE: its list has 3 items, and a map has 2 at most; TRADEWIND_MAX_MAP_LENGTH changes that",
+    "MAP_UNUSABLE: its list has 3 items, more than the limit of 2; raise TRADEWIND_MAX_MAP_LENGTH",
   );
 });

@@ -1,7 +1,7 @@
 /**
- * What an instance is given: outputs of its upstream, lists gathered from mapped tasks, the item it runs for. Reads
- * outputs that are at hand, and notes the tasks whose outputs are not: then its answers are void, and whoever asked
- * fetches them and asks again.
+ * The inputs of an instance: outputs of its upstream, lists gathered from mapped tasks, and its map item. Reads the loaded
+ * outputs and records the tasks whose outputs are not loaded. In that case the results are void: the caller loads the
+ * outputs and reads again.
  */
 import type { InputSource, MapSource } from "@tradewind/sdk/manifest";
 import type { TaskNode } from "../graph/graph.ts";
@@ -15,40 +15,40 @@ import type { ScopePlace } from "./expansions.ts";
 import { type Known, LargeValue } from "./large-value.ts";
 import type { LabelPart } from "./map-labels.ts";
 
-/** undefined: not at hand. A task may have left none. */
+/** undefined: not loaded. A loaded task may have no output. */
 export type OutputLookup = (
   taskId: string,
   mapIndex: number,
 ) => { readonly value: Known | undefined } | undefined;
 
-/** How many items an item of a large list has, where it is a list itself; null: it is none; undefined: not known yet. */
+/** The length of an item of a large list, if the item is a list itself; null: it is not a list; undefined: not known yet. */
 export type LengthLookup = (value: LargeValue) => number | null | undefined;
 
-/** An input as it stands: once nothing in it is large, the program of a task is given it as it is. */
+/** An input with its state. Once it contains no large value, it is passed to the task as it is. */
 export interface InputStanding {
   readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
   readonly value: Known | undefined;
-  /** Of a mapped upstream: each instance. */
+  /** For a mapped upstream: each instance. */
   readonly each?: readonly InputStanding[];
 }
 
-/** A map cannot run over what it was given; the message is for the author. */
+/** A map cannot run over its source value. The message is for the author. */
 class Unmappable extends Error {}
 
-/** How many items a map may have, unless it is configured: each of them is a row, and an instance in memory. */
+/** Default maximum length of a map: each item is a row and an instance in memory. */
 const MAX_MAP_LENGTH = 100_000;
 
-/** Why it cannot run, as its reason begins. */
+/** The code at the beginning of the reason. */
 const UNUSABLE = "MAP_UNUSABLE";
-/** The reason of what a map over an empty list leaves out. */
-export const MAPPED_OVER_NOTHING = "mapped over nothing";
+/** The reason of the skipped instances of a map over an empty list. */
+export const MAPPED_OVER_NOTHING = "mapped over an empty list";
 
-/** Whether an instance ended with this reason because the list of its map was empty or unusable. */
+/** Whether an instance ended with this reason because the list of its map was empty or invalid. */
 export function isListEnd(reason: string | null): boolean {
   return reason === MAPPED_OVER_NOTHING || reason?.startsWith(`${UNUSABLE}:`) === true;
 }
 
-/** What the model is told about a map whose source has succeeded. */
+/** The event for a map whose source has succeeded. */
 export function expansionOf(
   reader: InputReader,
   place: ScopePlace,
@@ -58,7 +58,7 @@ export function expansionOf(
   try {
     const length = reader.length(place);
     if (length <= most) return { type: "expanded", ...key, length };
-    const problem = `its list has ${length} items, and a map has ${most} at most; TRADEWIND_MAX_MAP_LENGTH changes that`;
+    const problem = `its list has ${length} items, more than the limit of ${most}; raise TRADEWIND_MAX_MAP_LENGTH`;
     return { type: "unmappable", ...key, reason: `${UNUSABLE}: ${problem}` };
   } catch (error) {
     if (!(error instanceof Unmappable)) throw error;
@@ -67,11 +67,11 @@ export function expansionOf(
 }
 
 export class InputReader {
-  /** Tasks whose outputs are not at hand. */
+  /** Tasks whose outputs are not loaded. */
   readonly missing = new Set<string>();
   /** Items of large lists whose length is not known yet. */
   readonly unmeasured: LargeValue[] = [];
-  /** Something of what was read is large. */
+  /** A value that was read is large. */
   hasLarge = false;
   readonly #model: RunModel;
   readonly #lookup: OutputLookup;
@@ -83,12 +83,11 @@ export class InputReader {
     this.#lengthOf = lengthOf;
   }
 
-  /** Something is not at hand: what was answered is void. */
+  /** A value is missing: all results are void. */
   get isVoid(): boolean {
     return this.missing.size > 0 || this.unmeasured.length > 0;
   }
 
-  /** What an input of an instance is. */
   input(source: InputSource, instance: Instance): InputStanding {
     const { level, node, ordinal } = instance;
     const scope = node.scope?.chain[level - 1] ?? null;
@@ -101,7 +100,7 @@ export class InputReader {
     return this.#gathered(from, spot, node);
   }
 
-  /** What an instance of a labelled map is called after, in all maps around it. */
+  /** The label parts of an instance, for all maps around it. */
   label({ node: { scope }, ordinal }: Instance): LabelPart[] {
     const { expansions } = this.#model;
     return (scope?.chain ?? []).map((each) => {
@@ -112,7 +111,7 @@ export class InputReader {
     });
   }
 
-  /** How many items a map has; see {@link expansionOf} for lists that cannot be. */
+  /** The length of a map; throws for an invalid list (see {@link expansionOf}). */
   length({ scope, parent }: ScopePlace): number {
     return this.#length(scope.over, { level: scope.depth - 1, ordinal: parent }, scope.parent);
   }
@@ -135,7 +134,7 @@ export class InputReader {
         const lengths = over.of.map((each) => this.#length(each, spot, around));
         if (!this.isVoid && new Set(lengths).size > 1)
           throw new Unmappable(
-            `its lists have different lengths (${lengths.join(", ")}), and zip joins them`,
+            `its lists have different lengths (${lengths.join(", ")}), but zip needs equal lengths`,
           );
         return lengths[0] ?? 0;
       }
@@ -182,7 +181,7 @@ export class InputReader {
     }
   }
 
-  /** Of a mapped task the list is that of its instances: `place` says where they lie. */
+  /** The list over a mapped task is that of its instances: `place` is their position. */
   #source(
     taskId: string,
     spot: Spot,
@@ -204,10 +203,10 @@ export class InputReader {
     const length = this.#lengthKnown(value);
     if (length !== null) return length;
     if (this.isVoid) return 0;
-    throw new Unmappable(`${what} is ${kindOf(value)}, and a map runs over a list`);
+    throw new Unmappable(`${what} is ${kindOf(value)}, but a map needs a list`);
   }
 
-  /** null: it is no list, or nobody knows yet. */
+  /** null: not a list, or not known yet. */
   #lengthKnown(value: Known | undefined): number | null {
     if (Array.isArray(value)) return value.length;
     if (!(value instanceof LargeValue)) return null;
@@ -217,7 +216,7 @@ export class InputReader {
     return length ?? null;
   }
 
-  /** `to`: the task that is given it. What a try of a group has left is not for those outside before the group has ended. */
+  /** `to`: the task that receives the value. A task outside of a group sees no output of it before the group has ended. */
   #settled(from: TaskNode, mapIndex: number, to?: TaskNode): InputStanding {
     const instance = this.#model.get(from.id, mapIndex);
     const isHidden = instance && to && this.#model.groups?.isHiddenFrom(instance, to);
@@ -229,7 +228,7 @@ export class InputReader {
     return { state, value: found?.value };
   }
 
-  /** The outputs of all instances in an item, as a list of lists where maps are nested; in the order of the items. */
+  /** The outputs of all instances in an item, in the order of the items; a list of lists if maps are nested. */
   #gathered(from: TaskNode, { level, ordinal }: Spot, to?: TaskNode): InputStanding {
     if (level === (from.scope?.depth ?? 0)) return this.#settled(from, ordinal, to);
     const expansion = this.#model.expansions.find({ scope: from.scope!.chain[level]!, parent: ordinal });
@@ -258,6 +257,6 @@ function itemOf(list: Known | undefined, index: number): Known | undefined {
 function kindOf(value: Known | undefined): string {
   if (value === undefined) return "nothing";
   if (value === null) return "null";
-  if (value instanceof LargeValue) return "large and no list";
+  if (value instanceof LargeValue) return "large but not a list";
   return typeof value === "object" ? "an object" : `a ${typeof value}`;
 }

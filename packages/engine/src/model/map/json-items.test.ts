@@ -5,7 +5,7 @@ import { ItemCut, JsonItems } from "./json-items.ts";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The text in pieces that end anywhere, also within a character. */
+/** Splits the text at any byte, also within a character. */
 function piecesOf(text: string, cuts: readonly number[]): Uint8Array[] {
   const bytes = encoder.encode(text);
   const places = [...new Set(cuts.map((cut) => cut % (bytes.length + 1)))].sort((a, b) => a - b);
@@ -18,7 +18,7 @@ function read(text: string, cuts: readonly number[]): JsonItems {
   return items;
 }
 
-/** As whoever reads a file does: from the last known place on. */
+/** Reads like a file reader: from the last known place. */
 function cutOut(text: string, items: JsonItems, index: number, cuts: readonly number[]): string {
   const near = items.before(index);
   const knife = new ItemCut(index - near.index);
@@ -29,14 +29,14 @@ function cutOut(text: string, items: JsonItems, index: number, cuts: readonly nu
     found += decoder.decode(piece.subarray(from, to), { stream: true });
     if (isEnd) return found + decoder.decode();
   }
-  throw new Error("it has no end");
+  throw new Error("the item has no end");
 }
 
 const cuts = fc.array(fc.nat({ max: 10_000 }), { maxLength: 8 });
 const spaced = fc.constantFrom(undefined, 1, "\t");
 
 describe("JsonItems", () => {
-  test("counts the items of any list, and finds each", () => {
+  test("counts the items of any list and finds each of them", () => {
     fc.assert(
       fc.property(fc.array(fc.jsonValue(), { maxLength: 12 }), spaced, cuts, (list, indent, where) => {
         const text = JSON.stringify(list, null, indent);
@@ -49,7 +49,7 @@ describe("JsonItems", () => {
     );
   });
 
-  test("says of anything else that it is no list", () => {
+  test("reports any other value as not a list", () => {
     const value = fc.jsonValue().filter((each) => !Array.isArray(each));
     fc.assert(
       fc.property(value, cuts, (each, where) => {
@@ -59,7 +59,7 @@ describe("JsonItems", () => {
     );
   });
 
-  test("remembers a bounded number of places, and finds items between them", () => {
+  test("remembers a bounded number of places and finds the items between them", () => {
     const list = Array.from({ length: 300_000 }, (_, n) => n);
     const text = JSON.stringify(list);
     const items = read(text, []);
@@ -69,7 +69,7 @@ describe("JsonItems", () => {
       expect(cutOut(text, items, index, [])).toBe(`${index}`);
   });
 
-  test("knows a text that is not whole, and one that is too deep", () => {
+  test("detects a text that is incomplete or nested too deeply", () => {
     expect(read('[1,"a', []).isWhole).toBe(false);
     expect(read("[1,[2]", []).isWhole).toBe(false);
     expect(new JsonItems().isWhole).toBe(false);

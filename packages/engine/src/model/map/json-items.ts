@@ -1,15 +1,15 @@
 /**
- * Where the items of a list lie in its JSON, found without building any of them: a list of 100,000 is read item by
- * item. Takes the text as UTF-8, in pieces of any size; every byte that means something to JSON is ASCII.
+ * Finds the positions of the items of a list in its JSON without parsing them, so that a list of 100,000 items can be read
+ * item by item. Accepts UTF-8 in chunks of any size; every byte that is significant in JSON is ASCII.
  *
- * What it remembers is bounded: of a long list only every second, fourth, ... place. An item is found by reading on
- * from the last place before it.
+ * Its memory is bounded: of a long list it remembers only every second, fourth, ... place. An item is found by reading from
+ * the last place before it.
  */
 
-/** Places it remembers at most. */
+/** Maximum number of remembered places. */
 const MOST_PLACES = 65_536;
 
-/** Deeper than the SDK lets anything be. */
+/** Deeper than the SDK allows. */
 const MAX_DEPTH = 1_000;
 
 const QUOTE = 0x22;
@@ -28,9 +28,9 @@ export interface ItemPlace {
 }
 
 export class JsonItems {
-  /** How many items have begun; of a text that is no list, 0. */
+  /** The number of items that have begun; 0 for a text that is not a list. */
   #count = 0;
-  /** null: nothing but space so far. */
+  /** null: only white space so far. */
   #isList: boolean | null = null;
   #depth = 0;
   #inText = false;
@@ -41,7 +41,7 @@ export class JsonItems {
   #places: number[] = [];
   #isTooDeep = false;
 
-  /** The next piece of the text. */
+  /** The next chunk of the text. */
   push(bytes: Uint8Array): void {
     for (let at = 0; at < bytes.length; at++) {
       const byte = bytes[at]!;
@@ -66,22 +66,22 @@ export class JsonItems {
     this.#offset += bytes.length;
   }
 
-  /** Of the text so far; null: it is no list. */
+  /** The number of items so far; null: not a list. */
   get count(): number | null {
     return this.#isList === true ? this.#count : null;
   }
 
-  /** Nested more deeply than anything may be that is to be written again. */
+  /** Nested more deeply than a value that can be written again. */
   get isTooDeep(): boolean {
     return this.#isTooDeep;
   }
 
-  /** Every bracket that was opened is closed. */
+  /** Every opened bracket is closed. */
   get isWhole(): boolean {
     return !this.#inText && this.#depth === 0 && this.#isList !== null;
   }
 
-  /** The last place that it remembers at or before an item. */
+  /** The last remembered place at or before an item. */
   before(index: number): ItemPlace {
     const nth = Math.min(Math.floor(index / this.#stride), this.#places.length - 1);
     return { index: nth * this.#stride, offset: this.#places[nth] ?? 0 };
@@ -97,7 +97,7 @@ export class JsonItems {
   }
 }
 
-/** Finds the end of the item that begins with the first byte it is given, and passes over `skip` items before it. */
+/** Finds the end of the item that begins at the first byte, after skipping `skip` items. */
 export class ItemCut {
   #skip: number;
   #depth = 0;
@@ -108,7 +108,7 @@ export class ItemCut {
     this.#skip = skip;
   }
 
-  /** Which bytes of this piece belong to the item, and whether it ends there. */
+  /** The bytes of this chunk that belong to the item, and whether the item ends in it. */
   take(bytes: Uint8Array): { readonly from: number; readonly to: number; readonly isEnd: boolean } {
     let from = this.#skip === 0 ? 0 : bytes.length;
     for (let at = 0; at < bytes.length; at++) {
@@ -120,7 +120,7 @@ export class ItemCut {
       } else if (byte === QUOTE) this.#inText = true;
       else if (byte === OPEN_LIST || byte === OPEN_OBJECT) this.#depth++;
       else if (byte === CLOSE_LIST || byte === CLOSE_OBJECT) {
-        // The end of the list that it is in.
+        // The end of the enclosing list.
         if (this.#depth === 0) return { from, to: at, isEnd: true };
         this.#depth--;
       } else if (byte === COMMA && this.#depth === 0) {

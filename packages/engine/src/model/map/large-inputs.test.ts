@@ -1,4 +1,4 @@
-/** Whether outputs are large makes no difference to what maps and inputs come to. */
+/** Maps and inputs give the same results for large outputs as for small ones. */
 import type { Json, MapManifest, MapSource } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -41,7 +41,7 @@ const GRAPH = compileGraph(
   ),
 );
 
-/** As a store would: what stands for a value becomes it. */
+/** Replaces large values by their content, as a store would. */
 function whole(value: Known | undefined, outputs: Readonly<Record<string, Json>>): Json | undefined {
   if (value === undefined) return undefined;
   const places: LargePlace[] = [];
@@ -113,7 +113,7 @@ test("maps have the same lengths and instances the same inputs, in memory or in 
   );
 });
 
-test("what is large and no list cannot be mapped over", () => {
+test("a map over a large value that is not a list is rejected", () => {
   const model = RunModel.load(GRAPH, []);
   model.start(1);
   const of = { taskId: "rows", mapIndex: -1, attempt: "a", at: 2 };
@@ -124,7 +124,7 @@ test("what is large and no list cannot be mapped over", () => {
   expect(expansionOf(reader, model.takeExpandable()[0]!)).toMatchObject({
     type: "unmappable",
     reason: expect.stringMatching(
-      /^MAP_UNUSABLE: the output of "rows" is large and no list, and a map runs over a list/,
+      /^MAP_UNUSABLE: the output of "rows" is large but not a list, but a map needs a list/,
     ),
   });
 });

@@ -15,12 +15,12 @@ const known: fc.Arbitrary<Known> = fc.letrec<{ known: Known }>((tie) => ({
   ),
 })).known;
 
-test("what is large is taken out of its place, and belongs there again", () => {
+test("apart takes large values out of their places and records where they belong", () => {
   fc.assert(
     fc.property(known, (value) => {
       const places: LargePlace[] = [];
       const root = { value: apart(value, ["value"], places) };
-      // JSON now: nothing in it is lost on the way to another process.
+      // Plain JSON now: a copy to another process loses nothing.
       const copy = structuredClone(root) as unknown as Record<string | number, unknown>;
       for (const { at, value: each } of places) {
         let place = copy;
@@ -33,7 +33,7 @@ test("what is large is taken out of its place, and belongs there again", () => {
   );
 });
 
-test("what nobody can tell from a reference by its shape is a value all the same", () => {
+test("a JSON value with the shape of a reference stays a value", () => {
   const lookalike: Json = { reference: { ...large(1).reference }, path: [] };
   const places: LargePlace[] = [];
   expect(apart([lookalike], [], places)).toEqual([lookalike]);

@@ -1,28 +1,28 @@
 /**
- * Outputs that are too large for the database. It holds a reference to each; here a `LargeValue` stands wherever the
- * value would. It is a class, not a shape of JSON: nothing that a task returns can be taken for one.
+ * Outputs that are too large for the database, which stores a reference to each. Here a `LargeValue` takes the place of the
+ * value. It is a class, not a JSON shape: no value that a task returns can be mistaken for one.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 
 export interface OutputReference {
-  /** Its row: every object that may exist has one. */
+  /** The id of its row: every stored object has one. */
   readonly id: number;
-  /** Which store it was put into, as the setting says it: `file:`, `file:/folder`, `s3://bucket/prefix`. */
+  /** The store of the object, as in the setting: `file:`, `file:/folder`, `s3://bucket/prefix`. */
   readonly store: string;
   readonly key: string;
-  /** Of its JSON, as UTF-8. */
+  /** The size of its JSON in UTF-8. */
   readonly bytes: number;
   readonly sha256: string;
-  /** Of a list, how many items it has; null: it is none. */
+  /** The length if it is a list; null: it is not. */
   readonly items: number | null;
-  /** The id of its run, for people; left out or null: it is not known here. */
+  /** The id of its run, for display; missing or null: unknown. */
   readonly run?: string | null;
 }
 
-/** A large output, or an item of it, or an item of that item. */
+/** A large output, an item of it, or a nested item. */
 export class LargeValue {
   readonly reference: OutputReference;
-  /** Which item of which: empty for the output itself. */
+  /** The item indexes from the output inwards; empty for the output itself. */
   readonly path: readonly number[];
 
   constructor(reference: OutputReference, path: readonly number[] = []) {
@@ -34,24 +34,24 @@ export class LargeValue {
     return new LargeValue(this.reference, [...this.path, index]);
   }
 
-  /** The same for the same value. */
+  /** A stable name: equal for the same value. */
   get name(): string {
     return [this.reference.id, ...this.path].join("/");
   }
 }
 
-/** A value, or what stands for it, or a list that has some of these in it. */
+/** A value, a large value, or a list with some of these in it. */
 export type Known = Json | LargeValue | readonly Known[];
 
-/** Where in a value a large one belongs. */
+/** The place of a large value in another value. */
 export interface LargePlace {
   readonly at: readonly (string | number)[];
   readonly value: LargeValue;
 }
 
 /**
- * The value with null in place of what is large; notes what belongs there. Only lists can hold any: the engine makes
- * them, of outputs that it gathers and of items that it joins.
+ * The value with null in place of large values; records where they belong. Only lists can contain large values: the engine
+ * creates such lists from gathered outputs and joined items.
  */
 export function apart(value: Known, at: LargePlace["at"], places: LargePlace[]): Json {
   if (value instanceof LargeValue) {

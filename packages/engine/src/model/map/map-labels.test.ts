@@ -9,7 +9,7 @@ import { LargeValue } from "./large-value.ts";
 import { LONGEST_LABEL, labelOf, largeIn, nameOf } from "./map-labels.ts";
 
 describe("the label of an item", () => {
-  test("is made of its fields, and only of its own", () => {
+  test("contains the named fields of the item, and no inherited ones", () => {
     const item = { name: "a.csv", size: 3, none: null, tags: ["x"], place: { city: "Rome" } };
     expect(labelOf([["name"], " in ", ["place", "city"]], item)).toBe("a.csv in Rome");
     expect(labelOf([["size"], ["none"], ["missing"], ["tags"]], item)).toBe('3["x"]');
@@ -19,7 +19,7 @@ describe("the label of an item", () => {
     expect(labelOf([[]], undefined)).toBeNull();
   });
 
-  test("is one line that can be stored, whatever the item", () => {
+  test("is one line that can be stored, for any item", () => {
     fc.assert(
       fc.property(fc.jsonValue(), (item) => {
         const label = labelOf([[], "/", ["a"]], item as never);
@@ -33,7 +33,7 @@ describe("the label of an item", () => {
   });
 });
 
-test("of what is large, only what the label names has to be read", () => {
+test("only the large values that a label names have to be read", () => {
   const reference = { id: 7, store: "file:", key: "k", bytes: 1, sha256: "", items: 3 };
   const [first, second] = [new LargeValue(reference, [0]), new LargeValue(reference, [1])];
   const part = (label: MapLabel | null) => [{ index: 4, label, item: [first, [second, "x"]] }];
@@ -45,7 +45,7 @@ test("of what is large, only what the label names has to be read", () => {
   expect(nameOf(part([["0", "name"]]))).toBe("4");
 });
 
-test("in a map in a map, an instance is named by both, and waits for its name only once", () => {
+test("an instance in nested maps is named by both items, and is returned for labelling only once", () => {
   const manifest = dagManifest(
     [
       taskManifest("split", { map: "outer" }),

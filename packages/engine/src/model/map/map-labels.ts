@@ -1,22 +1,22 @@
-/** What an instance of a map is called: the label of its item, or the item's index, for each map around it. */
+/** The name of a mapped instance: the label or the index of its item, for each map around it. */
 import type { Json, MapLabel } from "@tradewind/sdk/manifest";
 import { type Known, LargeValue } from "./large-value.ts";
 
-/** Longer ones are cut. */
+/** Longer labels are cut. */
 export const LONGEST_LABEL = 250;
 
-/** Between the maps around an instance: `2/0` is item 0 of the list in item 2. */
+/** Separates the maps around an instance: `2/0` is item 0 of the list in item 2. */
 export const PATH_SEPARATOR = "/";
 
-/** One of the maps around an instance: what it is called there. */
+/** The name of an instance in one of the maps around it. */
 export interface LabelPart {
   readonly index: number;
-  /** null: by its index. */
+  /** null: named by its index. */
   readonly label: MapLabel | null;
   readonly item: Known | undefined;
 }
 
-/** From the outermost map to the innermost. `large`: what is known of large items; of the others the index is shown. */
+/** From the outermost map to the innermost. `large` returns known large items; for unknown ones the index is used. */
 export function nameOf(
   parts: readonly LabelPart[],
   large: (value: LargeValue) => Json | undefined = () => undefined,
@@ -27,7 +27,7 @@ export function nameOf(
   return shorten(shown.join(PATH_SEPARATOR));
 }
 
-/** What has to be read before an instance can be named. */
+/** The large values that have to be read before an instance can be named. */
 export function largeIn(parts: readonly LabelPart[]): LargeValue[] {
   const found: LargeValue[] = [];
   for (const { item, label } of parts) {
@@ -36,7 +36,7 @@ export function largeIn(parts: readonly LabelPart[]): LargeValue[] {
   return found;
 }
 
-/** Only lists that the engine has made have large values in them. Of their members, those that the label names. */
+/** Only lists created by the engine contain large values. Fills in the members that the label names. */
 function filled(
   item: Known | undefined,
   large: (value: LargeValue) => Json | undefined,
@@ -49,14 +49,14 @@ function filled(
   return item.map((each: Known, index) => (isWanted(index) ? (filled(each, large) ?? null) : null));
 }
 
-/** null: nothing of the item has a text, so that its index says more. */
+/** null: no field of the label has a text, so the index is the better name. */
 export function labelOf(label: MapLabel, item: Json | undefined): string | null {
   const parts = label.map((part) => (typeof part === "string" ? part : textOf(fieldOf(item, part))));
   const hasField = parts.some((part, place) => typeof label[place] !== "string" && part !== "");
   return hasField ? shorten(oneLine(parts.join(""))) : null;
 }
 
-/** Only what the item itself has: a text has no fields, and nothing is inherited. */
+/** Own fields of the item only: a text has no fields, and none are inherited. */
 function fieldOf(item: Json | undefined, path: readonly string[]): Json | undefined {
   let at = item;
   for (const key of path) {
@@ -71,12 +71,12 @@ function textOf(value: Json | undefined): string {
   return typeof value === "object" ? JSON.stringify(value) : String(value);
 }
 
-/** It is shown in lists, and stored as text, which has no room for a NUL. */
+/** Labels are shown in lists, and stored as text without NUL. */
 function oneLine(text: string): string {
   return text.replaceAll(/[\p{Cc}\u2028\u2029]+/gu, " ").trim();
 }
 
-/** Never in the middle of a character of two units. */
+/** Does not cut surrogate pairs. */
 function shorten(text: string): string {
   if (text.length <= LONGEST_LABEL) return text;
   return `${text.slice(0, LONGEST_LABEL - 1).replace(/[\ud800-\udbff]$/, "")}…`;

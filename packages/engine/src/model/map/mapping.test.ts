@@ -20,7 +20,7 @@ const map = (mapId: string, taskId: string, facts: Partial<MapManifest> = {}): M
   ...facts,
 });
 
-/** A run, its rows as a database would have them, and short ways to make things happen to it. */
+/** A run with its rows as a database would store them, and shortcuts to drive it. */
 class Driven {
   readonly rows = new Map<string, InstanceRow>();
   readonly expansions = new Map<string, ExpansionRow>();
@@ -35,7 +35,7 @@ class Driven {
     this.store();
   }
 
-  /** As after a take-over, or an edit of the rows. */
+  /** As after a take-over, or after an edit of the rows. */
   reload(edit: (row: InstanceRow) => InstanceRow = (row) => row): void {
     for (const [key, row] of this.rows) this.rows.set(key, edit(row));
     const expansions = [...this.expansions.values()];
@@ -94,7 +94,7 @@ describe("a mapped task", () => {
     return run;
   };
 
-  test("becomes one instance per item; what follows waits for all of them", () => {
+  test("becomes one instance per item, and its downstream waits for all of them", () => {
     const run = mapped();
     expect(run.places()).toEqual(["each -1"]);
     expect(run.model.verdict()).toEqual({ state: "running" });
@@ -109,7 +109,7 @@ describe("a mapped task", () => {
     expect(run.expand("each", 2)).toBe(false);
   });
 
-  test("over nothing is skipped, and over what is no list it cannot run", () => {
+  test("is skipped over an empty list, and upstream_failed over a value that is not a list", () => {
     const run = mapped();
     run.expand("each", 0);
     expect(run.states("each")).toEqual({ "": "skipped" });
@@ -123,7 +123,7 @@ describe("a mapped task", () => {
     expect(other.model.verdict()).toEqual({ state: "failed", reason: "task_failure" });
   });
 
-  test("is made piece by piece, and what gathers it knows how many there will be", () => {
+  test("is created in batches, and a gathering task expects the full number from the start", () => {
     const run = mapped();
     run.expand("each", 5, -1, 2);
     expect(Object.keys(run.states("each"))).toEqual(["0", "1"]);
@@ -139,7 +139,7 @@ describe("a mapped task", () => {
     expect(run.states("sum")).toEqual({ "": "scheduled" });
   });
 
-  test("with a limit of items, one counts until it has ended, also while it waits without a slot", () => {
+  test("counts an item toward its limit until the item has ended, also while it is deferred", () => {
     const run = new Driven(tasks, [map("each", "list", { limit: 1 })]);
     run.run("list");
     run.expand("each", 3);
@@ -157,7 +157,7 @@ describe("a mapped task", () => {
     expect(run.states("each")).toEqual({ "0": "success", "1": "scheduled" });
   });
 
-  test("a halted run makes no more", () => {
+  test("creates no more instances in a halted run", () => {
     const run = mapped();
     run.expand("each", 5, -1, 2);
     run.model.apply({ type: "halted", at: 9, reason: "timed out", active: "failed" }, 9);
@@ -165,7 +165,7 @@ describe("a mapped task", () => {
     expect(run.model.verdict().state).toBe("success");
   });
 
-  test("waits for its rule before it is expanded", () => {
+  test("waits for its trigger rule before it is expanded", () => {
     const run = new Driven(
       [task("list"), task("other"), task("each", ["list", "other"], { map: "each" })],
       [map("each", "list")],
@@ -176,7 +176,7 @@ describe("a mapped task", () => {
     expect(run.states("each")).toEqual({ "": "upstream_failed" });
   });
 
-  test("is folded up when its source begins again and none of it has been left out", () => {
+  test("is collapsed when its source starts again and all its instances were cleared", () => {
     const run = mapped();
     run.expand("each", 3);
     for (const index of [0, 1, 2]) run.run("each", index);
@@ -191,7 +191,7 @@ describe("a mapped task", () => {
     expect(run.states("each")).toEqual({ "0": "scheduled", "1": "scheduled" });
   });
 
-  test("is folded up when the last instance that was being stopped is gone, and its slots are released", () => {
+  test("is collapsed when the last stopping instance has ended, and releases its slots", () => {
     const run = new Driven([task("list"), task("each", ["list"], { map: "m" })], [map("m", "list")]);
     run.run("list");
     run.expand("m", 2);
@@ -203,7 +203,7 @@ describe("a mapped task", () => {
     expect(run.model.takeMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
   });
 
-  test("that is folded up takes the maps in it with it, though they were to be looked at", () => {
+  test("collapses its inner maps, even if they were due", () => {
     const maps = [map("outer", "list"), map("middle", "sizes", { parent: "outer" })];
     const tasks = [task("list"), task("sizes"), task("names", ["list"], { map: "outer" })];
     const inner = map("inner", "names", { parent: "middle" });
@@ -219,7 +219,7 @@ describe("a mapped task", () => {
     expect(run.model.get("each", -2)).toMatchObject({ state: "skipped" });
   });
 
-  test("a cleared instance that stood for all items leaves no row behind", () => {
+  test("leaves no row of a cleared stand-in behind", () => {
     const run = new Driven(
       [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
       [map("m", "list")],
@@ -233,7 +233,7 @@ describe("a mapped task", () => {
     expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next 0", "next 1"]);
   });
 
-  test("a cleared instance that stood for all items ends with the source of the map, though its items are kept", () => {
+  test("ends a cleared stand-in with the source of the map, and keeps the items", () => {
     const run = new Driven(
       [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
       [map("m", "list")],
@@ -274,7 +274,7 @@ describe("a mapped group", () => {
     return run;
   };
 
-  test("goes on item by item", () => {
+  test("continues item by item", () => {
     const run = grouped();
     run.expand("g", 2);
     run.run("a", 1);
@@ -285,14 +285,14 @@ describe("a mapped group", () => {
     expect(run.states("sum")).toEqual({ "": "upstream_failed" });
   });
 
-  test("ends as its source does, when that gives no list", () => {
+  test("ends like its source if there is no list", () => {
     const run = new Driven(tasks, [map("g", "list")]);
     run.run("list", -1, "failed");
     expect(run.states("b")).toEqual({ "": "upstream_failed" });
     expect(run.model.verdict()).toEqual({ state: "failed", reason: "task_failure" });
   });
 
-  test("has no more items under way than its limit", () => {
+  test("has no more active items than its limit", () => {
     const run = grouped({ limit: 2 });
     run.expand("g", 5);
     expect(Object.keys(run.states("a"))).toEqual(["0", "1"]);
@@ -303,7 +303,7 @@ describe("a mapped group", () => {
     expect(Object.keys(run.states("a"))).toEqual(["0", "1", "2"]);
   });
 
-  test("is made in pieces of so many instances, not items", () => {
+  test("is created in batches counted in instances, not items", () => {
     const run = grouped();
     run.model.apply({ type: "expanded", mapId: "g", parent: -1, length: 10 }, 3);
     expect(run.model.make(6, 3)).toBe(6);
@@ -311,7 +311,7 @@ describe("a mapped group", () => {
     expect(run.model.make(1, 3)).toBe(2);
   });
 
-  test("a task that was ruled out for all items is one row, and its item-wise downstream knows", () => {
+  test("keeps one row for a task skipped for all items, and the downstream of each item sees it", () => {
     const run = new Driven(
       [
         task("pick"),
@@ -331,11 +331,11 @@ describe("a mapped group", () => {
   });
 });
 
-describe("what is expanded again", () => {
+describe("a map that is expanded again", () => {
   const cleared = (row: InstanceRow): InstanceRow => ({ ...row, state: "none", attempt: null });
   const tryOf = (run: Driven, taskId: string, mapIndex: number) => run.model.get(taskId, mapIndex)?.tryNumber;
 
-  test("counts its tries on from the highest that was there, in every piece, whoever makes it", () => {
+  test("continues from the highest try, in every batch, also after a reload", () => {
     const tasks = [task("list"), task("each", ["list"], { map: "each", retries: 2 })];
     const run = new Driven(tasks, [map("each", "list")]);
     run.run("list");
@@ -359,7 +359,7 @@ describe("what is expanded again", () => {
     expect(run.model.get("each", 2)).toMatchObject({ tryNumber: 3, maxTries: 4 });
   });
 
-  test("counts its tries on after a list that was empty in between", () => {
+  test("continues from the highest try after an empty list in between", () => {
     const tasks = [task("list"), task("each", ["list"], { map: "each" })];
     const run = new Driven(tasks, [map("each", "list")]);
     run.run("list");
@@ -375,7 +375,7 @@ describe("what is expanded again", () => {
     expect([tryOf(run, "each", 0), tryOf(run, "each", 1)]).toEqual([2, 2]);
   });
 
-  test("also where other items of a map in a map had been", () => {
+  test("continues from the highest try of other items in a nested map", () => {
     const tasks = [
       task("list"),
       task("split", ["list"], { map: "outer" }),
@@ -400,7 +400,7 @@ describe("what is expanded again", () => {
     expect([tryOf(run, "work", 0), tryOf(run, "work", 1)]).toEqual([2, 2]);
   });
 
-  test("also where a map around them was folded up, and the run was loaded again", () => {
+  test("continues from the highest try after an outer map was collapsed and the run reloaded", () => {
     const tasks = [
       task("list"),
       task("mid", ["list"], { map: "outer" }),
@@ -441,7 +441,7 @@ describe("a map in a map", () => {
   ];
   const maps = [map("outer", "list"), map("inner", "split", { parent: "outer" })];
 
-  test("is expanded in each item by itself, gathered in each, and gathered at the end", () => {
+  test("is expanded in each item separately, gathered in each item, and gathered at the end", () => {
     const run = new Driven(tasks, maps);
     run.run("list");
     run.expand("outer", 2);
@@ -463,7 +463,7 @@ describe("a map in a map", () => {
     expect(run.model.verdict()).toEqual({ state: "success" });
   });
 
-  test("over nothing in one item leaves the others alone", () => {
+  test("is skipped over an empty list in one item without effect on the others", () => {
     const run = new Driven(tasks, maps);
     run.run("list");
     run.expand("outer", 2);
@@ -474,7 +474,7 @@ describe("a map in a map", () => {
   });
 });
 
-test("an event of one of 100,000 instances costs its own item", () => {
+test("an event of one of 100,000 instances costs work for its own item only", () => {
   const tasks = [
     task("list"),
     task("a", ["list"], { map: "g" }),

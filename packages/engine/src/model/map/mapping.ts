@@ -1,14 +1,14 @@
 /**
- * Maps: when the list is known that one runs over, each of its tasks becomes one instance per item. What stands for
- * them until then ("unexpanded", map index below 0) is ended with the map when there is nothing to run over.
+ * Maps: when the list of a map is known, each of its tasks becomes one instance per item. Until then a stand-in
+ * ("unexpanded", map index below 0) represents them. It ends with the map if there is no list to run over.
  *
- * - A map of several tasks is expanded as soon as its source has succeeded; a map of a single task also waits for the
- *   trigger rule of that task, so that what is not going to run does not become 100,000 instances first.
- * - A long list is made piece by piece (`make`), and one with a limit only as far as the limit goes; what gathers the
- *   instances knows from the beginning how many there will be.
- * - When the source begins again and none of the instances has, the map is folded up again: its next list may have
- *   another length. The tries go on from those before: no two attempts at the same place have the same number.
- * - An instance of a labelled map is named by whoever has the items at hand (`takeUnlabelled`), before it is stored.
+ * - A map of several tasks is expanded as soon as its source has succeeded. A map of a single task also waits for the
+ *   trigger rule of that task, so that a task that will not run does not become 100,000 instances first.
+ * - A long list is created in batches (`make`), and a map with a limit only up to its limit. Tasks that gather the instances
+ *   know their number from the start.
+ * - When the source starts again and none of the instances has started or ended, the map is collapsed: its next list may
+ *   have another length. The tries continue: no two attempts at the same place have the same number.
+ * - An instance of a labelled map gets its name from the caller that has the items (`takeUnlabelled`), before it is stored.
  */
 
 import { type Scope, unexpandedIndex } from "../graph/scope.ts";
@@ -20,15 +20,15 @@ import { isFinished, type TaskState } from "../run/states.ts";
 import type { Expansion, ExpansionRow, ScopePlace } from "./expansions.ts";
 import { MAPPED_OVER_NOTHING } from "./input-reader.ts";
 
-/** What is to be stored about maps, before anything else of the same decision. */
+/** The changes of maps to store, before any other change of the same decision. */
 export interface MapChanges {
   readonly opened: readonly ExpansionRow[];
   readonly closed: readonly { readonly mapId: string; readonly parent: number }[];
-  /** Rows that are not needed any more. */
+  /** Rows to delete. */
   readonly dropped: readonly { readonly taskId: string; readonly mapIndex: number }[];
-  /** Of those: instances that took slots when they were last stored. */
+  /** The deleted instances that occupied slots when they were last stored. */
   readonly released: readonly Instance[];
-  /** What new instances are called. */
+  /** The names of new instances. */
   readonly labels: readonly { readonly taskId: string; readonly mapIndex: number; readonly label: string }[];
 }
 
@@ -37,12 +37,12 @@ type End = (instance: Instance, state: TaskState, reason: string) => void;
 export class Mapping {
   readonly #table: InstanceTable;
   readonly #end: End;
-  /** Where the length was asked for: by scope, then by the item of its parent. */
+  /** Maps that wait for their length: by scope, then by item of the parent. */
   readonly #asked: readonly Set<number>[];
   readonly #expandable: ScopePlace[] = [];
-  /** Not all of their items are made. */
+  /** Expansions without all their instances. */
   readonly #growing = new Set<Expansion>();
-  /** Of those with a limit: items that are not through. */
+  /** For maps with a limit: the items that have not ended. */
   readonly #open = new Map<Expansion, Set<number>>();
   readonly #opened = new Map<Expansion, ExpansionRow>();
   #closed: MapChanges["closed"][number][] = [];
@@ -50,7 +50,7 @@ export class Mapping {
   #released: Instance[] = [];
   #labels: MapChanges["labels"][number][] = [];
   #unlabelled: Instance[] = [];
-  /** By scope: the highest try of all that was folded up. Ordinals are used again, also by other lists of the scope. */
+  /** By scope: the highest try of all collapsed instances. Ordinals are reused, also by other lists of the scope. */
   readonly #tries: number[];
 
   constructor(table: InstanceTable, end: End) {
@@ -60,7 +60,7 @@ export class Mapping {
     this.#tries = table.scopes.map(() => 0);
   }
 
-  /** Once after loading: everything is to be looked at. */
+  /** Call once after loading: every map is evaluated. */
   start(): void {
     for (const { due, scope } of this.#table.scopes) {
       if (scope.parent === null) due.add(-1);
@@ -81,7 +81,7 @@ export class Mapping {
     }
   }
 
-  /** Some list is not made to its end. */
+  /** Whether any list lacks instances. */
   get isGrowing(): boolean {
     return this.#growing.size > 0;
   }
@@ -95,24 +95,24 @@ export class Mapping {
     }
   }
 
-  /** Whether its own rule says something about an unexpanded instance before its map is expanded. */
+  /** Whether the task's own rule is evaluated before its map is expanded. */
   isJudged({ level, node }: Instance): boolean {
     return node.scope!.chain[level]!.members.length === 1;
   }
 
-  /** Its rule lets it run, or does not matter: it is up to its map. */
+  /** The rule allows the instance to run, or is not evaluated yet: the map decides. */
   leaveToMap(instance: Instance): void {
     const { level, node, ordinal } = instance;
     if (this.isJudged(instance)) this.#table.hold(instance, "expanding");
     this.#table.scopes[node.scope!.chain[level]!.index]!.due.add(ordinal);
   }
 
-  /** Maps whose length has to be found out; each waits for an answer. */
+  /** Maps whose length is needed. Each waits for an answer. */
   takeExpandable(): ScopePlace[] {
     return this.#expandable.splice(0).filter((place) => this.#asked[place.scope.index]!.has(place.parent));
   }
 
-  /** What was found out about a list. false: nobody had asked. */
+  /** The answer about a list. false: no answer was expected. */
   answer(event: Extract<RunEvent, { mapId: string }>): boolean {
     const scope = this.#table.scopes.find(({ scope: { id } }) => id === event.mapId)?.scope;
     if (!scope) return false;
@@ -137,14 +137,14 @@ export class Mapping {
     return true;
   }
 
-  /** There is no list, or not one that can be run over. */
+  /** The list is missing or invalid. */
   #refuse(place: ScopePlace, reason: string): boolean {
     if (!this.#answer(place)) return false;
     this.#endAll(place, "upstream_failed", reason);
     return true;
   }
 
-  /** Makes up to about `most` instances of expanded maps. Answers how many: 0 if there was none to make, or no room. */
+  /** Creates about `most` instances of expanded maps. Returns their number: 0 if none is left or there is no room. */
   make(most: number): number {
     let made = 0;
     for (const expansion of this.#growing) {
@@ -159,13 +159,13 @@ export class Mapping {
     return made;
   }
 
-  /** What is not made will not be. */
+  /** The remaining instances will not be created. */
   stopMaking(): void {
     for (const expansion of this.#growing) this.#table.expect(expansion, expansion.made - expansion.length);
     this.#growing.clear();
   }
 
-  /** New instances of labelled maps: each is to be given its `label`, if it has one. */
+  /** New instances of labelled maps: the caller sets the `label` of each, if it has one. */
   takeUnlabelled(): Instance[] {
     if (this.#unlabelled.length === 0) return [];
     return this.#unlabelled.splice(0).filter(({ position }) => position >= 0);
@@ -178,7 +178,7 @@ export class Mapping {
   takeChanges(): MapChanges | null {
     const [closed, dropped] = [this.#closed, this.#dropped];
     if (this.#opened.size + closed.length + dropped.length + this.#labels.length === 0) return null;
-    // What was folded up before it was stored leaves no name behind.
+    // Labels of instances that were dropped before they were stored are discarded.
     const labels = this.#labels.filter(({ mapIndex, taskId }) => this.#table.get(taskId, mapIndex));
     const changes = { opened: [...this.#opened.values()], closed, dropped, released: this.#released, labels };
     this.#opened.clear();
@@ -209,7 +209,7 @@ export class Mapping {
     else {
       if (expansion) this.#fold(expansion);
       this.#answer(place);
-      if (verdict !== "wait") this.#endAll(place, verdict, `what it is mapped over: ${verdict}`);
+      if (verdict !== "wait") this.#endAll(place, verdict, `source of the map: ${verdict}`);
     }
   }
 
@@ -223,14 +223,14 @@ export class Mapping {
     this.#expandable.push(place);
   }
 
-  /** false: nobody had asked. */
+  /** false: no answer was expected. */
   #answer({ scope, parent }: ScopePlace): boolean {
     const wasAsked = this.#asked[scope.index]!.delete(parent);
     if (wasAsked) this.#table.counts.held--;
     return wasAsked;
   }
 
-  /** What stands for the instances of each of its tasks and has not ended. */
+  /** The stand-ins of its tasks that have not ended. */
   #unexpanded({ scope, parent }: ScopePlace): Instance[] {
     const spot = { level: scope.depth - 1, ordinal: parent };
     return this.#slots(scope.members).flatMap((slot) => {
@@ -250,7 +250,7 @@ export class Mapping {
     this.#table.counts.unmade -= items;
     for (const slot of this.#slots(scope.members)) {
       if (this.#table.hasStandIn(slot, spot)) continue;
-      // Over edges that leave the scope they have been counted when it was expanded.
+      // Edges that leave the scope counted these instances when it was expanded.
       const range = { level: scope.depth, first: base + made, count: items, tries: expansion.tries };
       this.#bear(slot, range, { from: scope.depth });
     }
@@ -278,14 +278,14 @@ export class Mapping {
     if (instance.node.scope!.isLabelled) this.#unlabelled.push(instance);
   }
 
-  /** Also for the maps in it: of their instances only the row that stands for all of them is left. */
+  /** Also for inner maps: only the stand-in row remains of their instances. */
   #noteTries({ children, index }: Scope, tries: number): void {
     if (tries <= this.#tries[index]!) return;
     this.#tries[index] = tries;
     for (const child of children) this.#noteTries(child, tries);
   }
 
-  /** How many more of its items may be under way. */
+  /** How many more items may be active. */
   #room(expansion: Expansion): number {
     const open = this.#open.get(expansion);
     if (!open) return Number.POSITIVE_INFINITY;
@@ -304,7 +304,7 @@ export class Mapping {
     return true;
   }
 
-  /** A task of it that had been ruled out for all items is wanted after all. */
+  /** Expands a task that had been skipped for all items and is needed now. */
   #spread({ base, made, length, parent, scope, tries }: Expansion): void {
     for (const instance of this.#unexpanded({ scope, parent })) {
       this.#drop(instance);
@@ -314,7 +314,7 @@ export class Mapping {
     }
   }
 
-  /** As if it had never been expanded, unless some of it has begun or ended. */
+  /** Collapses an expansion into stand-ins, unless any instance has started or ended. */
   #fold(expansion: Expansion): void {
     const { parent, scope } = expansion;
     const spot = { level: scope.depth - 1, ordinal: parent };
@@ -367,7 +367,7 @@ export class Mapping {
   }
 }
 
-/** Items to be made, beneath so many scopes. */
+/** Items to create, at a nesting level. */
 interface Range {
   readonly level: number;
   readonly first: number;

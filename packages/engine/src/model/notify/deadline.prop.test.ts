@@ -26,8 +26,8 @@ const after: fc.Arbitrary<DeadlineManifest["after"]> = fc.oneof(
     .map(({ averageOf, less }) => ({ averageOf, atLeast: Math.max(1, averageOf - less) })),
 );
 
-describe("when a deadline is due", () => {
-  it("is a fixed time after the fact it counts from", () => {
+describe("deadlineDue", () => {
+  it("adds a fixed time to the fact it counts from", () => {
     fc.assert(
       fc.property(facts, length, (run, withinMs) => {
         expect(deadlineDue({ after: "queued", withinMs }, run)).toBe(run.queuedAt + withinMs);
@@ -39,7 +39,7 @@ describe("when a deadline is due", () => {
     );
   });
 
-  it("is later by as much as there is more time, and a whole number", () => {
+  it("moves by exactly the added time and stays a whole number", () => {
     fc.assert(
       fc.property(facts, after, length, length, (run, from, withinMs, more) => {
         const due = deadlineDue({ after: from, withinMs }, run);
@@ -54,7 +54,7 @@ describe("when a deadline is due", () => {
     );
   });
 
-  it("depends on the last runs only as many as are asked for, and on none while there are too few", () => {
+  it("averages at most the requested number of runs, and is null if there are too few", () => {
     fc.assert(
       fc.property(facts, fc.integer({ min: 1, max: 20 }), length, (run, runs, withinMs) => {
         const average = { after: { averageOf: runs, atLeast: runs }, withinMs };
@@ -65,7 +65,7 @@ describe("when a deadline is due", () => {
     );
   });
 
-  it("is no moment beyond those that have a date", () => {
+  it("is null beyond the last representable date", () => {
     const run = {
       queuedAt: 8_640_000_000_000_000,
       logicalDate: null,
@@ -79,7 +79,7 @@ describe("when a deadline is due", () => {
 });
 
 describe("an average", () => {
-  it("lies between the shortest and the longest, whatever their order", () => {
+  it("lies between the shortest and the longest length, in any order", () => {
     fc.assert(
       fc.property(fc.array(length, { minLength: 1, maxLength: 50 }), (lengths) => {
         const average = averageMs(lengths, 1) ?? Number.NaN;
@@ -90,7 +90,7 @@ describe("an average", () => {
     );
   });
 
-  it("is none of nothing", () => {
+  it("is null for fewer lengths than required", () => {
     expect(averageMs([], 0)).toBe(null);
     expect(averageMs([5], 2)).toBe(null);
     expect(averageMs([5, 7], 2)).toBe(6);
@@ -98,7 +98,7 @@ describe("an average", () => {
 });
 
 describe("the verdict", () => {
-  it("is exactly one, and final once the moment has passed", () => {
+  it("is exactly one of three, and does not change after the deadline", () => {
     fc.assert(
       fc.property(instant, fc.option(instant), instant, instant, (dueAt, succeededAt, now, later) => {
         const verdict = deadlineVerdict(dueAt, { succeededAt, now });
@@ -111,8 +111,8 @@ describe("the verdict", () => {
   });
 });
 
-describe("a delivery that fails", () => {
-  it("rests longer each time, up to a quarter of an hour, and is given up in the end", () => {
+describe("a failed delivery", () => {
+  it("waits longer after each failure, up to 15 minutes, and is given up after the last attempt", () => {
     const pauses = Array.from({ length: DELIVERY_ATTEMPTS + 3 }, (_, at) => deliveryPauseMs(at + 1));
     const rests = pauses.slice(0, DELIVERY_ATTEMPTS - 1);
     expect(rests[0]).toBe(5_000);

@@ -1,24 +1,24 @@
 /**
- * Deadlines: when one is due, by the facts of its run, and whether it was met. Instants and lengths are milliseconds.
+ * Deadlines: when a deadline is due, from the facts of its run, and whether it was met. All times are milliseconds.
  *
- * Met is what has succeeded in time. What failed may still be cleared and succeed in time; so only the moment itself
- * makes a miss. What succeeded has met it for good only when the moment has passed: it may be cleared, too.
+ * A deadline is met if its run or task has succeeded in time. A failed run or task may be cleared and still succeed in time,
+ * so a deadline is missed only once it has passed. "met" also becomes final only then: until then a clear can undo it.
  */
 import type { DeadlineManifest } from "@tradewind/sdk/manifest";
 
-/** What a deadline may count from. */
+/** The facts from which a deadline may count. */
 export interface DeadlineFacts {
   readonly queuedAt: number;
-  /** null: a run without one, or one that has not started. */
+  /** null: the run has no logical date. */
   readonly logicalDate: number | null;
-  /** It makes up for a date that is long past: nobody waits for it since then. */
+  /** The logical date of a backfill run is long past, so no deadline counts from it. */
   readonly isBackfill: boolean;
   readonly startedAt: number | null;
-  /** How long the last successful runs took, or the task in them; the latest first. */
+  /** The durations of the last successful runs, or of the task in them; newest first. */
   readonly lastMs: readonly number[];
 }
 
-/** The moment, or null while nobody can tell, or when there is none. */
+/** When the deadline is due; null: not known yet, or the deadline does not apply to this run. */
 export function deadlineDue(
   deadline: Pick<DeadlineManifest, "after" | "withinMs">,
   facts: DeadlineFacts,
@@ -29,7 +29,7 @@ export function deadlineDue(
   return due <= LAST_MOMENT ? due : null;
 }
 
-/** The latest that JavaScript and the database both have a date for. */
+/** The last instant that both JavaScript and the database can represent. */
 const LAST_MOMENT = 8_640_000_000_000_000;
 
 function countsFrom(after: DeadlineManifest["after"], facts: DeadlineFacts): number | null {
@@ -47,15 +47,15 @@ function countsFrom(after: DeadlineManifest["after"], facts: DeadlineFacts): num
   }
 }
 
-/** null: fewer than `atLeast`, which say nothing yet. */
+/** null: fewer than `atLeast` durations, which are too few for an average. */
 export function averageMs(lengths: readonly number[], atLeast: number): number | null {
   if (lengths.length === 0 || lengths.length < atLeast) return null;
-  // By differences to the first: no sum that could lose what is small beside it.
+  // Sums differences to the first value, because small values would be lost in a large sum.
   const [first = 0] = lengths;
   return first + lengths.reduce((sum, each) => sum + (each - first), 0) / lengths.length;
 }
 
-/** What a deadline is judged by: since when it has succeeded, null: it has not. */
+/** `succeededAt`: since when the run or task has been successful; null: it is not. */
 export function deadlineVerdict(
   dueAt: number,
   judged: { readonly succeededAt: number | null; readonly now: number },
@@ -64,12 +64,12 @@ export function deadlineVerdict(
   return judged.now < dueAt ? "pending" : "missed";
 }
 
-/** A delivery is tried that often before it is left to people. */
+/** Attempts per delivery before it is left to the operators. */
 export const DELIVERY_ATTEMPTS = 8;
 const FIRST_PAUSE_MS = 5_000;
 const LONGEST_PAUSE_MS = 15 * 60_000;
 
-/** How long a delivery rests after its nth attempt has failed; null: it was the last. */
+/** The pause after the nth failed attempt of a delivery; null: it was the last attempt. */
 export function deliveryPauseMs(attempt: number): number | null {
   if (attempt >= DELIVERY_ATTEMPTS) return null;
   return Math.min(FIRST_PAUSE_MS * 3 ** (Math.max(attempt, 1) - 1), LONGEST_PAUSE_MS);

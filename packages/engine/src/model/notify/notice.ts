@@ -1,11 +1,11 @@
 /**
- * What notices say of a task, a group or a run that has ended, or is tried again. The same for every way in which they are
- * sent; written down when it happens, because the run may be cleared before a notice has been delivered.
+ * The content of notices about a task, a group or a run that has ended or is retried. It is the same for every channel. It
+ * is stored when the event happens, because the run may be cleared before the notice is delivered.
  */
 
 export type NoticeEvent = "success" | "failure" | "retry";
 
-/** The failure that a failed group or run is a consequence of. */
+/** The failure that caused a group or run to fail. */
 export interface NoticeCause {
   readonly taskId: string;
   /** -1 when the task is not mapped. */
@@ -14,23 +14,23 @@ export interface NoticeCause {
   readonly reason: string | null;
 }
 
-/** JSON. Instants are ISO texts. */
+/** JSON; instants are ISO strings. */
 export interface NoticeReport {
   readonly event: string;
   readonly dagId: string;
   readonly runId: string;
-  /** null: of the run, or of a group. */
+  /** null: the notice is about the run or a group. */
   readonly taskId: string | null;
   readonly groupId: string | null;
   /** -1: neither a mapped task nor an item of a mapped group. */
   readonly mapIndex: number;
   readonly tryNumber: number;
   readonly state: string;
-  /** Secrets in it are masked. */
+  /** With secrets masked. */
   readonly reason: string | null;
   readonly logicalDate: string | null;
   readonly startedAt: string | null;
-  /** null: the moment at which it was stored. */
+  /** null: the moment at which the notice was stored. */
   readonly endedAt: string | null;
   /** When the next try begins, if one follows. */
   readonly nextTryAt: string | null;
@@ -45,7 +45,7 @@ export interface NoticedRun {
 
 const HAPPENED = { success: "succeeded", failure: "failed", retry: "retrying" } as const;
 const STATE = { success: "success", failure: "failed", retry: "up_for_retry" } as const;
-/** What is said of an error; its log has the rest. */
+/** The maximum length of a reason; the log has the full error. */
 const MAX_REASON = 2_000;
 
 export function taskNotice(
@@ -114,7 +114,7 @@ export function runNotice(
   };
 }
 
-/** An error as the reason of a failure. */
+/** Formats an error as the reason of a failure. */
 export function failureReason(error: {
   readonly code: string | null;
   readonly name: string;

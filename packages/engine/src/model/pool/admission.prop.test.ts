@@ -3,8 +3,8 @@ import { expect, test } from "vitest";
 import { type Candidate, type Capacities, ReadyQueue } from "./admission.ts";
 
 /**
- * A scheduler's life in short: tasks arrive, are taken back, are admitted, end; pools and limits change their size.
- * At every admission the queue has to pick exactly what one pass over all waiting tasks in order would pick.
+ * A short life of a scheduler: tasks arrive, are removed, are admitted and end; pools and limits change their size. Each
+ * admission has to pick exactly the tasks that one pass over all waiting tasks in order would pick.
  */
 const POOLS = ["a", "b", "c"];
 const LIMITS = ["run", "task", "executor"];
@@ -38,12 +38,12 @@ const step = fc.oneof(
   },
 );
 
-test("picks what a pass over all waiting tasks would pick, and never too much", () => {
+test("picks the tasks that a pass over all waiting tasks would pick, and never exceeds a capacity", () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80, size: "max" }), (steps) => {
       const queue = new ReadyQueue<Candidate>();
       const sizes = new Map<string, number>([...POOLS, ...LIMITS].map((name) => [name, 3]));
-      /** Slots that went to tasks behind one that did not fit, as the reference counts them. */
+      /** Slots given to tasks behind a task that did not fit, as counted by the reference. */
       const passed = new Map<Candidate, number>();
       let waiting: Candidate[] = [];
       let active: Candidate[] = [];
@@ -121,7 +121,7 @@ function leftAfter(picks: readonly Candidate[], capacities: Capacities): Left {
   };
 }
 
-/** Strict priority: picks that went before one of the same pool and width that no limit held back. */
+/** Strict priority: picks before a better task of the same pool and width that no limit blocks. */
 function outOfTurn(picks: readonly Candidate[], still: readonly Candidate[], left: Left): Candidate[][] {
   return picks.flatMap((pick) =>
     still
@@ -131,7 +131,7 @@ function outOfTurn(picks: readonly Candidate[], still: readonly Candidate[], lef
   );
 }
 
-/** No slot stays free without need: what could run, although nobody before it has let enough others pass. */
+/** No slot stays free without need: tasks that could run, while no task before them has reached its overtaking limit. */
 function heldInVain(
   still: readonly Candidate[],
   world: { left: Left; capacities: Capacities; passed: ReadonlyMap<Candidate, number> },
@@ -164,7 +164,7 @@ function onePass(
     if (task.limits.some((limit) => left(limit, "limit") < 1)) continue;
     const before = stuck.filter(({ pool }) => pool === task.pool);
     if (left(task.pool, "pool") < task.slots) {
-      // Those of one width wait behind each other: only the first of them is passed.
+      // Tasks of one width wait behind each other: only the first of them is overtaken.
       if (!before.some(({ slots }) => slots === task.slots)) stuck.push(task);
       continue;
     }
@@ -175,11 +175,11 @@ function onePass(
   return picks;
 }
 
-test("what does not fit is passed by one pool's worth of others at most, and starts at last", () => {
+test("a task that does not fit is overtaken by at most one pool's worth of slots, and then starts", () => {
   const life = fc.record({
     size: fc.integer({ min: 2, max: 6 }),
     width: fc.integer({ min: 2, max: 6 }),
-    // Durations of what runs before it and what keeps coming behind it.
+    // Durations of the tasks that run before it and that keep arriving behind it.
     durations: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 40, maxLength: 40 }),
   });
   fc.assert(
@@ -204,7 +204,7 @@ test("what does not fit is passed by one pool's worth of others at most, and sta
           running.push({ until, slots: task.slots });
         }
       }
-      // In the round in which it starts others may take what it leaves free.
+      // In the round in which it starts, other tasks may take the slots it leaves free.
       expect(behind).toBeLessThanOrEqual(2 * size - wide.slots);
     }),
   );

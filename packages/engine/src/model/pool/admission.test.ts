@@ -24,7 +24,7 @@ const views =
   };
 const names = (tasks: readonly Task[]) => tasks.map((one) => one.name).join(" ");
 
-test("order: weight, logical date, map index, arrival; no date comes last", () => {
+test("orders by weight, logical date, map index and arrival; tasks without a date come last", () => {
   const queue = queueOf(
     task("undated", { weight: 2, logicalDate: null }),
     task("second", { weight: 2, logicalDate: 5, mapIndex: 1 }),
@@ -38,7 +38,7 @@ test("order: weight, logical date, map index, arrival; no date comes last", () =
   expect(queue.size).toBe(0);
 });
 
-test("a pool is never filled beyond its slots; the rest waits and keeps its turn", () => {
+test("never fills a pool beyond its slots; the other tasks keep their turn", () => {
   const queue = queueOf(task("a"), task("b"), task("c"));
   expect(names(queue.take(views({ p: [5, 3] })))).toBe("a b");
   expect([...queue.heads()].map(({ task: { name }, waiting }) => `${name} ${waiting}`)).toEqual(["c 1"]);
@@ -46,18 +46,18 @@ test("a pool is never filled beyond its slots; the rest waits and keeps its turn
   expect(names(queue.take(views({ p: [5, 4] })))).toBe("c");
 });
 
-test("an overfull or unknown pool admits nothing", () => {
+test("admits no task to an overfull or unknown pool", () => {
   const queue = queueOf(task("a"), task("b", { pool: "gone" }));
   expect(names(queue.take(views({ p: [2, 7] })))).toBe("");
   expect(names(queue.take(views({ p: [2, 0], gone: [1, 0] })))).toBe("a b");
 });
 
-test("a full pool does not delay another", () => {
+test("does not delay one pool because another is full", () => {
   const queue = queueOf(task("a", { weight: 9 }), task("b", { pool: "q" }));
   expect(names(queue.take(views({ p: [1, 1], q: [1, 0] })))).toBe("b");
 });
 
-test("a wide task at the head lets narrower ones pass, one pool's worth, and then the pool waits with it", () => {
+test("lets narrower tasks overtake a wide one for one pool's worth of slots, then holds the pool", () => {
   const wide = task("wide", { weight: 9, slots: 3 });
   const queue = queueOf(wide, task("other", { pool: "q" }), task("better", { weight: 10 }));
   for (let n = 1; n <= 6; n++) queue.add(task(`n${n}`));
@@ -76,7 +76,7 @@ test("a wide task at the head lets narrower ones pass, one pool's worth, and the
   expect(names(queue.take(views({ p: [4, 3] })))).toBe("n5");
 });
 
-test("what stands for others takes room for as many as there is some for, and does no harm to whom it passes", () => {
+test("reserves room for the tasks of a stand-in as far as it goes, and does not count it as overtaking", () => {
   const wide = task("wide", { weight: 9, slots: 4 });
   const queue = queueOf(wide, task("guest", { weight: 5, standsFor: 2 }), task("a"), task("b"));
   expect(names(queue.take(views({ p: [5, 2] })))).toBe("guest a");
@@ -85,7 +85,7 @@ test("what stands for others takes room for as many as there is some for, and do
   expect(names(queue.take(views({ p: [5, 3] })))).toBe("many");
 });
 
-test("a narrower task passes under the same limit, which a wide one leaves free", () => {
+test("lets a narrower task use the limit that a waiting wide task leaves free", () => {
   const queue = queueOf(
     task("wide", { weight: 9, slots: 2, limits: ["run"] }),
     task("narrow", { limits: ["run"] }),
@@ -95,14 +95,14 @@ test("a narrower task passes under the same limit, which a wide one leaves free"
   expect(names(queue.take(views({ p: [2, 1], run: [1, 0] })))).toBe("narrow");
 });
 
-test("a task wider than its whole pool does not block it, and runs once the pool has grown", () => {
+test("is not blocked by a task wider than its whole pool, which runs once the pool has grown", () => {
   const queue = queueOf(task("huge", { weight: 9, slots: 8 }), task("narrow"), task("after"));
   expect(names(queue.take(views({ p: [4, 3] })))).toBe("narrow");
   expect(names(queue.take(views({ p: [8, 0] })))).toBe("huge");
   expect(names(queue.take(views({ p: [8, 0] })))).toBe("after");
 });
 
-test("a full limit holds back its own tasks only, until it is released", () => {
+test("holds back only the tasks of a full limit, until it is released", () => {
   const queue = queueOf(
     task("r1", { weight: 9, limits: ["run"] }),
     task("r2", { weight: 8, limits: ["run"] }),
@@ -115,7 +115,7 @@ test("a full limit holds back its own tasks only, until it is released", () => {
   expect(names(queue.take(views({ p: [9, 0], run: [2, 0] })))).toBe("r2 r3");
 });
 
-test("a task under several limits waits for each in turn, and does not keep others from the one with room", () => {
+test("makes a task wait for each of several limits, without holding back others from the free one", () => {
   const queue = queueOf(
     task("both", { weight: 9, limits: ["run", "task"] }),
     task("both2", { weight: 8, limits: ["run", "task"] }),
@@ -128,14 +128,14 @@ test("a task under several limits waits for each in turn, and does not keep othe
   expect(names(queue.take(views({ p: [9, 0], run: [2, 1], task: [9, 0] })))).toBe("both");
 });
 
-test("an awakened task stuck in a full pool does not hold the limit's room from another pool", () => {
+test("does not let a released task in a full pool hold the limit from another pool", () => {
   const queue = queueOf(task("a", { weight: 9, limits: ["run"] }), task("b", { pool: "q", limits: ["run"] }));
   queue.take(views({ p: [1, 0], q: [1, 0], run: [1, 1] }));
   queue.release("run");
   expect(names(queue.take(views({ p: [1, 1], q: [1, 0], run: [1, 0] })))).toBe("b");
 });
 
-test("an awakened task that has become too wide for its pool lets those behind it pass", () => {
+test("lets others pass a released task that has become too wide for its pool", () => {
   const queue = queueOf(
     task("wide", { weight: 9, slots: 2, limits: ["run"] }),
     task("narrow", { limits: ["run"] }),
@@ -145,7 +145,7 @@ test("an awakened task that has become too wide for its pool lets those behind i
   expect(names(queue.take(views({ p: [1, 0], run: [1, 0] })))).toBe("narrow");
 });
 
-test("a better task that arrives under a full limit goes first when there is room", () => {
+test("picks a better task first that arrived under a full limit", () => {
   const queue = queueOf(task("early", { limits: ["run"] }));
   queue.take(views({ p: [9, 0], run: [1, 1] }));
   queue.add(task("better", { weight: 5, limits: ["run"] }));
@@ -153,7 +153,7 @@ test("a better task that arrives under a full limit goes first when there is roo
   expect(names(queue.take(views({ p: [9, 0], run: [1, 0] })))).toBe("better");
 });
 
-test("a removed task is never picked, and lets those behind it pass", () => {
+test("never picks a removed task, and lets the tasks behind it pass", () => {
   const gone = task("gone", { weight: 9, slots: 3, limits: ["run"] });
   const queue = queueOf(gone, task("next", { limits: ["run"] }));
   expect(queue.remove(gone)).toBe(true);
@@ -161,7 +161,7 @@ test("a removed task is never picked, and lets those behind it pass", () => {
   expect(names(queue.take(views({ p: [1, 0], run: [1, 0] })))).toBe("next");
 });
 
-test("an awakened task that is removed makes room for the next of its limit", () => {
+test("gives the limit to the next task when a released task is removed", () => {
   const first = task("first", { weight: 9, limits: ["run"] });
   const queue = queueOf(first, task("next", { slots: 2, limits: ["run"] }));
   queue.take(views({ p: [2, 0], run: [1, 1] }));
@@ -170,7 +170,7 @@ test("an awakened task that is removed makes room for the next of its limit", ()
   expect(names(queue.take(views({ p: [2, 0], run: [1, 0] })))).toBe("next");
 });
 
-test("a task put back keeps its turn", () => {
+test("keeps the turn of a task that is added again", () => {
   const queue = queueOf(task("a"), task("b"));
   const [a] = queue.take(views({ p: [1, 0] }));
   queue.add(task("c"));
@@ -178,7 +178,7 @@ test("a task put back keeps its turn", () => {
   expect(names(queue.take(views({ p: [-1, 0] })))).toBe("a b c");
 });
 
-test("at most as many as asked for, the best of all pools first", () => {
+test("picks at most as many tasks as requested, the best of all pools first", () => {
   const queue = queueOf(
     task("a", { weight: 1 }),
     task("b", { weight: 3, pool: "q" }),
@@ -187,7 +187,7 @@ test("at most as many as asked for, the best of all pools first", () => {
   expect(names(queue.take(views({ p: [9, 0], q: [9, 0] }), 2))).toBe("b c");
 });
 
-test("the cost of a pick does not depend on how many wait, in line or set aside", () => {
+test("has a cost per pick that does not depend on the number of waiting tasks", () => {
   const reads = (waiting: number) => {
     let count = 0;
     const queue = new ReadyQueue<Candidate>();

@@ -1,45 +1,45 @@
 /**
- * Who gets the next free slots? `ReadyQueue` holds the scheduled tasks of all runs of one scheduler and picks, per pool,
- * in strict order: weight (high first), logical date (early first), map index, arrival.
+ * Which tasks get the next free slots. `ReadyQueue` holds the scheduled tasks of all runs of one scheduler and picks, per
+ * pool, in strict order: weight (high first), logical date (early first), map index, arrival.
  *
  * - Pools do not wait for each other.
- * - Of tasks of one width, none goes before one that comes before it in this order and may run.
- * - A task that is wider than what is free lets narrower ones behind it pass: as many slots of them as the pool has,
- *   then the pool waits with it. So it holds back nothing for long that can run, and it does not starve: once its turn
- *   has come it waits for no more than was running then, and for one pool's worth of others.
- * - A task wider than its whole pool can never run; it is set aside, and looked at again when the pool's size changes.
- * - A limit (per run, per task, of an executor ...) that is full holds back its own tasks only: they are set aside under
- *   the limit, others pass. `release(limit)` brings back the best of them, and must be called whenever a limit gets
- *   room: nothing else makes them be looked at again, so that a thousand waiting tasks cost nothing.
+ * - Among tasks of one width, no task starts before an earlier one in this order that may run.
+ * - A task that needs more slots than are free lets narrower tasks behind it pass, until these have taken as many slots as
+ *   the pool has. Then the pool waits for it. So it does not block tasks for long, and it does not starve: once it is its
+ *   turn, it waits at most for the tasks that run and for one pool's worth of others.
+ * - A task wider than its whole pool can never run. It is set aside until the size of the pool changes.
+ * - A full limit (per run, per task, per executor ...) blocks only its own tasks: they are set aside under the limit, and
+ *   others pass. `release(limit)` brings back the best of them and must be called whenever the limit has room: nothing else
+ *   considers them again, so that a thousand waiting tasks cost nothing.
  *
- * Tasks with the same pool, width and limits form a lane: what blocks one blocks all, so a lane moves as a whole.
- * `take` costs O(log n) per pick and per lane set aside, and O(1) per pool and width; never O(waiting).
+ * Tasks with the same pool, width and limits form a lane: a condition that blocks one blocks all, so a lane moves as a
+ * whole. `take` costs O(log n) per pick and per lane set aside, and O(1) per pool and width; never O(waiting).
  */
 import { Heap } from "./heap.ts";
 import { type Entry, goesBefore, Lane, Place } from "./lane.ts";
 
-/** A task that waits for admission; the caller's own facts may hang on it. */
+/** A task that waits for admission. Callers may attach their own fields. */
 export interface Candidate {
   readonly weight: number;
-  /** Milliseconds; null, a run without a logical date, comes after all dates. */
+  /** Milliseconds; null (a run without a logical date) sorts after all dates. */
   readonly logicalDate: number | null;
   readonly mapIndex: number;
   readonly pool: string;
   readonly slots: number;
-  /** Names of limits; the task takes one slot of each. */
+  /** Names of limits; the task takes one unit of each. */
   readonly limits: readonly string[];
   /**
-   * Set: it stands for so many tasks of its kind that wait elsewhere. It takes room for them, as far as there is some, but
-   * goes nowhere: that it passes others does them no harm.
+   * Set on a stand-in for this many tasks of its kind that wait in another scheduler. It reserves room for them as far as
+   * there is room, but does not start itself, so it does not count as overtaking.
    */
   readonly standsFor?: number;
-  /** Order of arrival: set by the queue at the first `add`, kept when the task is put back. */
+  /** Order of arrival: set by the queue at the first `add`, kept when the task is added again. */
   arrival?: number;
-  /** Slots that were given to tasks behind it while it did not fit. */
+  /** Slots given to tasks behind it while it did not fit. */
   overtaken?: number;
 }
 
-/** How full a pool or a limit is. slots < 0: no limit. */
+/** Usage of a pool or a limit. slots < 0: unlimited. */
 export interface Capacity {
   readonly slots: number;
   readonly occupied: number;
@@ -49,17 +49,17 @@ export interface Capacity {
 export type Capacities = (name: string, kind: "pool" | "limit") => Capacity | undefined;
 
 interface Line<T extends Candidate> {
-  /** Whether there is room is the same question for all tasks of one width. */
+  /** All tasks of one width fit, or none does. */
   readonly widths: Map<number, Place<T>>;
   readonly tooWide: Place<T>;
-  /** The pool's size when `tooWide` was last looked through. */
+  /** The size of the pool when `tooWide` was last checked. */
   sizeSeen: number | undefined;
 }
 
-/** A pool while picks are made. */
+/** A pool during one `take`. */
 interface Pass<T extends Candidate> {
   readonly line: Line<T>;
-  /** The best of each width that does not fit. */
+  /** The best task of each width that does not fit. */
   readonly stuck: T[];
 }
 
@@ -71,26 +71,26 @@ export class ReadyQueue<T extends Candidate> {
   readonly #parked = new Map<string, Map<string, Place<T>>>();
   #arrivals = 0;
 
-  /** How many wait, in any place. */
+  /** The number of waiting tasks, including those set aside. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** How many were set aside because this limit was full. */
+  /** The number of tasks set aside because this limit was full. */
   waitingFor(limit: string): number {
     let tasks = 0;
     for (const place of this.#parked.get(limit)?.values() ?? []) tasks += place.tasks;
     return tasks;
   }
 
-  /** Also puts back a task that was taken in vain: it keeps its turn. */
+  /** Also for a task that was taken but not started: it keeps its turn. */
   add(task: T): void {
     if (this.#entries.has(task)) return;
     task.arrival ??= this.#arrivals++;
     const lane = this.#laneOf(task);
     const entry: Entry<T> = { task, lane, isGone: false };
     this.#entries.set(task, entry);
-    // A new head changes the lane's turn, so the lane has to stand in line again to be compared.
+    // A new head changes the turn of the lane, so the lane returns to the line to be compared.
     if (lane.add(entry)) this.#move(lane, this.#inLine(task));
   }
 
@@ -99,17 +99,17 @@ export class ReadyQueue<T extends Candidate> {
     if (!entry) return false;
     const wasHead = entry.lane.head === entry;
     this.#leave(entry);
-    // It may have stood in line for others that wait for the same limit.
+    // It may have represented, in the line, other tasks that wait for the same limit.
     if (wasHead) for (const limit of task.limits) this.#unpark(limit, placeKey(task));
     return true;
   }
 
-  /** A limit has room again. */
+  /** Call when a limit has room again. */
   release(limit: string): void {
     for (const key of [...(this.#parked.get(limit)?.keys() ?? [])]) this.#unpark(limit, key);
   }
 
-  /** The tasks to admit now, best first; they leave the queue. */
+  /** The tasks to admit now, best first. They leave the queue. */
   take(capacities: Capacities, most = Number.POSITIVE_INFINITY): T[] {
     const room = new Room(capacities);
     type Turn = Pass<T> & { readonly place: Place<T> };
@@ -133,7 +133,7 @@ export class ReadyQueue<T extends Candidate> {
     return picks;
   }
 
-  /** The best task of each width in line for each pool, and how many stand there: after `take`, those without room. */
+  /** The best task of each pool and width, with the number waiting there: after `take`, tasks without room. */
   *heads(): Iterable<{ readonly task: T; readonly waiting: number }> {
     for (const { widths } of this.#lines.values()) {
       for (const place of widths.values()) {
@@ -143,7 +143,7 @@ export class ReadyQueue<T extends Candidate> {
     }
   }
 
-  /** stuck: it does not fit. held: it would, but somebody whom it would pass has let enough others pass. */
+  /** stuck: it does not fit. held: it would fit, but a task it would overtake has been overtaken enough. */
   #offer(pass: Pass<T>, head: Entry<T>, room: Room): "stuck" | "held" | "picked" | "aside" {
     const { task, lane } = head;
     const size = room.sizeOf(task.pool);
@@ -162,7 +162,7 @@ export class ReadyQueue<T extends Candidate> {
       for (const limit of task.limits) room.use(limit, "limit", 1);
       this.#leave(head);
     }
-    // Picked or set aside: it no longer stands in line for those that wait for one of its limits, if that has room.
+    // Picked or set aside, it no longer represents tasks that wait for one of its limits. They return if the limit has room.
     for (const limit of task.limits) {
       if (limit !== blocking && room.left(limit, "limit") >= 1) this.#unpark(limit, placeKey(task));
     }
@@ -194,7 +194,7 @@ export class ReadyQueue<T extends Candidate> {
     const { place: old } = lane;
     lane.moveTo(place);
     if (!old || old.limit === null || old.lanes > 0) return;
-    // Limits come and go with runs: an empty place must not stay behind.
+    // Limits come and go with runs: an empty place must not remain.
     const places = this.#parked.get(old.limit);
     places?.delete(old.key);
     if (places?.size === 0) this.#parked.delete(old.limit);
@@ -218,17 +218,17 @@ export class ReadyQueue<T extends Candidate> {
   }
 }
 
-/** What blocks one task of a lane blocks all. */
+/** A condition that blocks one task of a lane blocks all. */
 function laneOf({ limits, pool, slots }: Pick<Candidate, "limits" | "pool" | "slots">): string {
   return JSON.stringify([pool, slots, limits]);
 }
 
-/** Those of one pool and width stand behind each other. */
+/** Tasks of one pool and width wait behind each other. */
 function placeKey({ pool, slots }: Candidate): string {
   return `${slots} ${pool}`;
 }
 
-/** What is left while picks are made: the capacities as they were, less what was picked. */
+/** The remaining room during one `take`: the capacities minus the picks. */
 class Room {
   readonly #capacities: Capacities;
   readonly #used = { pool: new Map<string, number>(), limit: new Map<string, number>() };
@@ -237,7 +237,7 @@ class Room {
     this.#capacities = capacities;
   }
 
-  /** What a single task could use at most: unbounded for an unknown pool, which has no room but may appear. */
+  /** The most that a single task could use: infinite for an unknown pool, which has no room but may be created. */
   sizeOf(pool: string): number {
     const slots = this.#capacities(pool, "pool")?.slots ?? -1;
     return slots < 0 ? Number.POSITIVE_INFINITY : slots;

@@ -1,4 +1,4 @@
-/** A binary min-heap. `before(a, b)`: a leaves first. Entries that went stale are the caller's to recognise. */
+/** A binary min-heap. `before(a, b)`: a leaves first. Callers detect stale entries themselves. */
 export class Heap<T> {
   readonly #items: T[] = [];
   readonly #before: (a: T, b: T) => boolean;

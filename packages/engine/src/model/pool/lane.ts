@@ -1,7 +1,7 @@
 /**
- * The moving parts of the ready queue. A lane holds the waiting tasks with the same pool, width and limits; it stands
- * in one place at a time (the line of its pool, or aside), represented there by its head. Entries that no longer
- * represent their lane, or whose task is gone, stay in the heaps until they surface.
+ * The parts of the ready queue. A lane holds the waiting tasks with the same pool, width and limits. It is in one place at a
+ * time (the line of its pool, or aside), represented there by its head. Stale entries, which no longer represent their lane
+ * or whose task has left, stay in the heaps until they reach the top.
  */
 import type { Candidate } from "./admission.ts";
 import { Heap } from "./heap.ts";
@@ -24,7 +24,7 @@ export class Lane<T extends Candidate> {
     this.key = key;
   }
 
-  /** True: the task is the lane's new head. */
+  /** Returns true if the task is the new head of the lane. */
   add(entry: Entry<T>): boolean {
     this.#entries.push(entry);
     this.size++;
@@ -51,7 +51,7 @@ export class Lane<T extends Candidate> {
     this.refreshHead();
   }
 
-  /** The best task still waiting, made known to the place where the lane stands. */
+  /** Registers the best waiting task with the place of the lane. */
   refreshHead(): void {
     while (this.#entries.peek()?.isGone) this.#entries.pop();
     this.head = this.#entries.peek();
@@ -59,7 +59,7 @@ export class Lane<T extends Candidate> {
   }
 }
 
-/** Where lanes stand: in line for a pool with others of their width, or aside. */
+/** A place for lanes: the line of a pool and width, or aside. */
 export class Place<T extends Candidate> {
   readonly key: string;
   readonly limit: string | null;
@@ -76,7 +76,7 @@ export class Place<T extends Candidate> {
     this.#queue.push(entry);
   }
 
-  /** The best task of all lanes that stand here. */
+  /** The best task of all lanes in this place. */
   head(): Entry<T> | undefined {
     for (let entry = this.#queue.peek(); entry; entry = this.#queue.peek()) {
       const { lane } = entry;

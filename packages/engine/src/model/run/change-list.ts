@@ -1,4 +1,4 @@
-/** Which instances are no longer as they were last stored. */
+/** The instances that differ from their stored rows. */
 import { type Change, type Instance, isOccupying } from "./instance.ts";
 
 export class ChangeList {
@@ -10,7 +10,7 @@ export class ChangeList {
     this.#noted.push(instance);
   }
 
-  /** What has changed since the last call, without those that are as they were again, or that are `here` no more. */
+  /** The changes since the last call, without instances that are back in their stored state or no longer in the table. */
   take(isHere: (instance: Instance) => boolean): Change[] {
     const changes: Change[] = [];
     for (const instance of this.#noted) {
@@ -36,7 +36,7 @@ export class ChangeList {
     return changes;
   }
 
-  /** They could not be stored after all. */
+  /** The changes were not stored. */
   giveBack(changes: readonly Change[]): void {
     for (const change of changes) {
       const { instance, from, fromAttempt, fromTry, fromMaxTries, hasBegunAgain, wasOccupying } = change;

@@ -1,4 +1,4 @@
-/** Something handed to the model does not make sense: a manifest, an expression, a set of rows. Never transient. */
+/** Invalid input of the model: a manifest, an expression, a set of rows. Never transient. */
 export class ModelError extends Error {
   readonly code: string;
 

@@ -4,7 +4,7 @@ import { failingReason } from "./failing.ts";
 
 const runs = (...states: string[]) => states.map((state, i) => ({ run_id: `r${i}`, state }));
 
-test("only so many failures in a row, up to the newest, are a reason", () => {
+test("failingReason requires `limit` consecutive failures, including the newest run", () => {
   expect(failingReason(runs("failed", "failed"), 3)).toBeNull();
   expect(failingReason(runs("failed", "failed", "success"), 3)).toBeNull();
   expect(failingReason(runs("success", "failed", "failed", "failed"), 3)).toBeNull();
@@ -15,7 +15,7 @@ test("only so many failures in a row, up to the newest, are a reason", () => {
   expect(failingReason([], 0)).toBeNull();
 });
 
-test("it is the newest ones that decide, whatever lies behind them", () => {
+test("failingReason depends on the newest runs only", () => {
   const state = fc.constantFrom("failed", "success");
   fc.assert(
     fc.property(fc.array(state), fc.integer({ min: 1, max: 5 }), (states, limit) => {

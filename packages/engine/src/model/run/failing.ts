@@ -1,14 +1,14 @@
-/** When a DAG fails so often that it is better left alone. */
+/** When a DAG is paused because its runs keep failing. */
 
-/** A scheduled run that has ended. */
+/** An ended scheduled run. */
 interface EndedRun {
   readonly run_id: string;
   readonly state: string;
 }
 
 /**
- * Why the DAG is to be paused, given its newest ended runs, the newest first; null: it is not. Only that many failures in
- * a row count: one success among them, and it goes on.
+ * Why the DAG is paused, given its newest ended runs, newest first; null: it is not paused. Only `limit` consecutive
+ * failures count: one success among them resets the count.
  */
 export function failingReason(newest: readonly EndedRun[], limit: number): string | null {
   const streak = newest.slice(0, limit);

@@ -19,25 +19,25 @@ function first(tasks: Readonly<Record<string, Ended>>): string | undefined {
   return firstFailure(instances, ({ isLeaf }) => isLeaf)?.node.id;
 }
 
-describe("the first failure", () => {
-  it("is the earliest, also of one whose consequences decide", () => {
+describe("firstFailure", () => {
+  it("returns the earliest failure, also if a failure downstream of it decides", () => {
     expect(first({ a: ["failed", 20], b: ["failed", 10] })).toBe("b");
     const late = ["upstream_failed", 30, ["a"]] as const;
     expect(first({ a: ["failed", 20], b: ["failed", 25], c: late })).toBe("a");
   });
 
-  it("is none that another task has dealt with, unless there is no other", () => {
+  it("ignores a failure that another task has handled, unless it is the only one", () => {
     const handled = { a: ["failed", 10], b: ["success", 15, ["a"]] } as const;
     expect(first({ ...handled, c: ["failed", 20] })).toBe("c");
     expect(first({ ...handled, c: ["failed", 20, ["b"]] })).toBe("c");
     expect(first(handled)).toBe("a");
   });
 
-  it("is the task's own if it ran in spite of what failed before it", () => {
+  it("returns the task's own failure if it ran in spite of failed upstreams", () => {
     expect(first({ a: ["failed", 10], b: ["failed", 20, ["a"]] })).toBe("b");
   });
 
-  it("is found without times, and is none where no task has failed", () => {
+  it("works without end times, and returns undefined if no task has failed", () => {
     expect(first({ a: ["failed", null], b: ["failed", null] })).toBe("a");
     expect(first({ a: ["success", 1], b: ["upstream_failed", 2] })).toBeUndefined();
   });

@@ -1,11 +1,11 @@
-/** The failure that a failed run, or a failed group of tasks, is a consequence of. */
+/** The failure that caused a run or a group of tasks to fail. */
 import type { TaskNode } from "../graph/graph.ts";
 import type { Instance } from "./instance.ts";
 import { FAILED } from "./states.ts";
 
 /**
- * Of the failures that a failed end follows from, the earliest. A failure that another task has dealt with is none of them,
- * unless there is no other. Undefined: no task has failed. `isLeaf`: its end decides.
+ * The earliest of the failures that led to a failed end. A failure that another task has handled counts only if there is no
+ * other. Undefined: no task has failed. `isLeaf`: the state of the task decides the end.
  */
 export function firstFailure(
   instances: Iterable<Instance>,
@@ -13,7 +13,7 @@ export function firstFailure(
 ): Instance | undefined {
   const failed: Instance[] = [];
   const failing = new Map<number, TaskNode>();
-  /** Tasks that did not run because of what came before them. */
+  /** Tasks that did not run because of an upstream failure. */
   const implied = new Set<number>();
   for (const instance of instances) {
     const { node, state } = instance;
@@ -36,14 +36,13 @@ export function firstFailure(
   );
 }
 
-/** What is needed to compare the ends of two failed instances. */
 interface Failure {
   readonly node: TaskNode;
   readonly mapIndex: number;
   readonly endedAt: number | null;
 }
 
-/** By their ends, then in topological order. */
+/** By end time, then in topological order. */
 export function isEarlier(a: Failure, b: Failure): boolean {
   const byTime = (a.endedAt ?? Number.POSITIVE_INFINITY) - (b.endedAt ?? Number.POSITIVE_INFINITY);
   if (byTime !== 0 && !Number.isNaN(byTime)) return byTime < 0;

@@ -3,8 +3,8 @@ import type { TaskState } from "./states.ts";
 const UNDER_WAY: ReadonlySet<TaskState> = new Set(["running", "restarting", "deferred", "up_for_reschedule"]);
 
 /**
- * What becomes of an unfinished instance of a run that is ended: what is under way takes the state it is ended with, the rest
- * is skipped. What waits for its next try has failed, and in a run that fails that is what remains of it.
+ * The state of an unfinished instance when its run is halted: an active instance gets the state `active`, any other is
+ * skipped. An instance in `up_for_retry` has failed, and stays failed if `active` is "failed".
  */
 export function haltedAs(state: TaskState, active: TaskState): TaskState {
   const hasFailed = state === "up_for_retry" && active === "failed";

@@ -26,7 +26,7 @@ const again = (
     .map(({ taskId }) => taskId)
     .sort();
 
-test("a skip that follows from nothing is taken back, with what follows from it", () => {
+test("an edit undoes a skip without a cause, and the skips that follow from it", () => {
   const tasks = [
     taskManifest("a"),
     taskManifest("b", { upstream: ["a"] }),
@@ -35,7 +35,7 @@ test("a skip that follows from nothing is taken back, with what follows from it"
   expect(again([row("a", "success"), row("b", "skipped"), row("c", "skipped")], tasks)).toEqual(["b", "c"]);
 });
 
-test("a skip that an attempt asked for, or a person set, stays", () => {
+test("an edit keeps a skip that an attempt requested or a user set", () => {
   const tasks = [taskManifest("a"), taskManifest("b"), taskManifest("c", { upstream: ["b"] })];
   const attempt = "0e0f3f7e-5f0f-4a0e-9c53-4a1c1a1f3a11";
   const rows = [
@@ -46,7 +46,7 @@ test("a skip that an attempt asked for, or a person set, stays", () => {
   expect(again(rows, tasks)).toEqual([]);
 });
 
-test("a skip is implied by anything but an attempt, a person or a stop", () => {
+test("isStopped distinguishes a stop from an implied skip", () => {
   const run = RunModel.load(compileGraph(dagManifest([taskManifest("a")])), [], {
     drive: driveOf([taskManifest("a")]),
   });
@@ -59,7 +59,7 @@ test("a skip is implied by anything but an attempt, a person or a stop", () => {
   ).toBe(false);
 });
 
-test("a task that only a signal or a time starts is not demanded before it was started", () => {
+test("an edit does not run a task that needs a signal or a tick before its first start", () => {
   const every = { kind: "interval", everyMs: 1_000, style: "trigger" } as const;
   expect(again([row("tick", "skipped")], [taskManifest("tick", { every })])).toEqual([]);
   expect(again([row("tick", "skipped", { tryNumber: 1 })], [taskManifest("tick", { every })])).toEqual([
@@ -67,7 +67,7 @@ test("a task that only a signal or a time starts is not demanded before it was s
   ]);
 });
 
-test("a queued task that is skipped with its run leaves no attempt behind, so that its skip counts as implied", () => {
+test("a queued task that is skipped with its run keeps no attempt, so that its skip counts as implied", () => {
   const model = RunModel.load(compileGraph(dagManifest([taskManifest("a")])), []);
   model.start(0);
   model.apply({ type: "queued", taskId: "a", mapIndex: -1, attempt: "one" }, 1);
@@ -75,26 +75,26 @@ test("a queued task that is skipped with its run leaves no attempt behind, so th
   expect(model.get("a")).toMatchObject({ state: "skipped", attempt: null });
 });
 
-test("a task that is about to begin waits once more for an upstream task that begins again", () => {
+test("a scheduled task waits again for an upstream task that starts again", () => {
   const tasks = [taskManifest("a"), taskManifest("b", { upstream: ["a"] })];
   const graph = compileGraph(dagManifest(tasks));
   const rows = [row("a", "success", { tryNumber: 1 }), row("b", "scheduled", { tryNumber: 1 })];
   const found = beginAgain({ graph, rows, ...NOTHING }, [rows[0]!], { wholeGroups: false });
   expect(found.map(({ taskId }) => taskId)).toEqual(["a", "b"]);
-  // One that has waited goes on from there.
+  // A task that has waited resumes at its wait.
   const halfway = [rows[0]!, row("b", "scheduled", { tryNumber: 1, resumedAttempt: "wait" })];
   expect(beginAgain({ graph, rows: halfway, ...NOTHING }, [rows[0]!], { wholeGroups: false })).toEqual([
     rows[0],
   ]);
 });
 
-test("a task that only ends otherwise does not make its setup run again", () => {
+test("a task that only ends in another state does not run its setup again", () => {
   const tasks = [
     taskManifest("make", { role: "setup" }),
     taskManifest("use", { upstream: ["make"] }),
     taskManifest("other"),
   ];
-  // As a cancellation leaves them: the setup was running, its work had not begun. Then a person marks the other task.
+  // As after a cancellation: the setup was running, its task had not started. Then a user marks the other task.
   const rows = [row("make", "failed"), row("use", "skipped"), row("other", "success", { isMarked: true })];
   expect(again(rows, tasks)).toEqual(["use"]);
 });

@@ -1,14 +1,14 @@
 /**
- * Which instances begin again after an edit of a run that goes on.
+ * Which instances start again after an edit of an active run.
  *
- * An end that no attempt reported, no person set and no stop caused is implied: by a trigger rule, a branch, a map, or the
- * end of the run itself. An implied end holds while it follows from the rest of the run. After a clear or a mark, each implied end that
- * does not follow any more is taken back, and the task is judged like one that has never begun. The same holds for a task
- * that its rule has let run and that has not begun. So a run succeeds only if every task that its rules demand has run after
- * what it depends on, or was marked by a person.
+ * An end is implied if no attempt reported it, no user set it and no stop caused it: it comes from a trigger rule, a branch,
+ * a map, or the end of the run. An implied end holds while it follows from the rest of the run. After a clear or a mark,
+ * each implied end that no longer follows is undone, and the task is evaluated like one that has never started. The same
+ * holds for a scheduled task that has not started. So a run succeeds only if every task that its rules require has run after
+ * its dependencies, or was marked by a user.
  *
- * A task that needs a start of its own, and never had one, is not demanded by the rules: its end stays. A start that ended
- * before the task began counts as its first try (orders.ts).
+ * A task that needs a start of its own and never had one is not required by the rules: its end stays. A start that ended
+ * before the task started counts as its first try (orders.ts).
  */
 import { Branches, type BranchVerdict } from "../graph/branches.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -22,17 +22,17 @@ import { loadTable } from "./loading.ts";
 import { groupMates, setupsOf } from "./run-retry.ts";
 import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
 
-/** An instance as an edit finds it. */
+/** An instance row before an edit. */
 export interface EditableRow extends InstanceRow {
-  /** A person set its state, or a person or a rule stopped it. */
+  /** A user set its state, or a user or a rule stopped it. */
   readonly isMarked: boolean;
-  /** The list of its map was read, and is empty or unusable: that end follows while the list's sources stay as they are. */
+  /** The list of its map was read and is empty or invalid: this end holds while the sources of the list do not change. */
   readonly isListEnd?: boolean;
 }
 
 export interface EditedRun<R extends EditableRow> {
   readonly graph: Graph;
-  /** As they were before the edit; of one that was marked, as it is now. */
+  /** As before the edit; a marked row as after it. */
   readonly rows: readonly R[];
   readonly skips: readonly BranchVerdict[];
   readonly expansions: readonly ExpansionRow[];
@@ -42,8 +42,8 @@ export interface EditedRun<R extends EditableRow> {
 const IMPLIED: ReadonlySet<TaskState> = new Set(["skipped", "upstream_failed"]);
 
 /**
- * Of an edited run: the rows that were chosen to begin again, and all that have to begin again with them. `wholeGroups`: of a
- * group with retries all tasks, as in its next try.
+ * The rows of an edited run that were chosen to start again, and all rows that have to start again with them. `wholeGroups`:
+ * with a task of a group with retries, all tasks of the group, as in its next try.
  */
 export function beginAgain<R extends EditableRow>(
   run: EditedRun<R>,
@@ -52,9 +52,9 @@ export function beginAgain<R extends EditableRow>(
 ): R[] {
   const byKey = new Map(run.rows.map((row) => [keyOf(row), row]));
   const table = load(run, new Map());
-  /** What may run after the edit: with it, the setups in whose scope it is. */
+  /** Rows that may run after the edit. They include the setups in whose scopes they are. */
   const again = new Set(chosen);
-  /** What has not begun and waits for its upstream once more, or ends otherwise than before: neither needs a setup. */
+  /** Rows that wait for their upstream again without having started, or end in another state: they need no setup. */
   const judgedAgain = new Map<R, TaskState>();
   for (let isChanged = true; isChanged; ) {
     const size = again.size;
@@ -70,7 +70,7 @@ export function beginAgain<R extends EditableRow>(
     const { open, others } = unfounded(run, states);
     for (const row of open) again.add(row);
     isChanged = again.size > size;
-    // When all that runs again is known.
+    // The other rows are evaluated once all rows that run again are known.
     if (isChanged) continue;
     for (const [row, state] of others) judgedAgain.set(row, state);
     isChanged = others.size > 0;
@@ -78,14 +78,14 @@ export function beginAgain<R extends EditableRow>(
   return [...new Set([...again, ...judgedAgain.keys()])];
 }
 
-/** A setup that has not ended makes what is needed; a teardown that has begun clears it away. */
+/** An unfinished setup will provide what is needed. A teardown always has to run again. */
 function isUsed({ node, state }: Instance): boolean {
   return node.manifest.role === "teardown" || isFinished(state);
 }
 
 /**
- * What does not follow from the rest of the run, once these rows are in these states. `open`: implied ends of what may run.
- * `others`: what ends otherwise now, and what was about to begin and is not any more; with the states that follow.
+ * Ends that do not follow from the rest of the run once these rows are in these states. `open`: implied ends of tasks that
+ * may run. `others`: tasks that now end in another state, or were scheduled and must wait again, with their new states.
  */
 function unfounded<R extends EditableRow>(
   run: EditedRun<R>,
@@ -110,7 +110,7 @@ function unfounded<R extends EditableRow>(
     }
   };
   const open: R[] = [];
-  // Once is enough, but for groups that hide their ends again: what they hide may come before the task that opened them.
+  // One pass is enough, except for groups that hide their ends again: a hidden end may precede the task that reopened it.
   for (let before = -1; before !== open.length; ) {
     before = open.length;
     for (const [row, instance, verdict] of verdicts()) {
@@ -132,17 +132,17 @@ function unfounded<R extends EditableRow>(
   return { open, others };
 }
 
-/** Its rule has let it run, and it has not begun. */
+/** Its rule allowed it to run, and it has not started. */
 function isLetThrough({ state, resumedAttempt }: EditableRow): boolean {
   return state === "scheduled" && (resumedAttempt ?? null) === null;
 }
 
-/** Neither an attempt nor a person nor a stop has ended it. */
+/** Ended by neither an attempt nor a user nor a stop. */
 export function isImpliedEnd({ attempt, isMarked, state }: EditableRow): boolean {
   return IMPLIED.has(state) && attempt === null && !isMarked;
 }
 
-/** What stands for the items of a map has its own rule only if it is alone in the map; then the map's list decides. */
+/** A stand-in is subject to its own rule only if its task is alone in the map; then the map's list decides. */
 function verdictOn(table: InstanceTable, instance: Instance, { isListEnd }: EditableRow): Verdict {
   if (!isUnexpanded(instance)) return table.verdictOn(instance);
   const scope = instance.node.scope!.chain[instance.level]!;
@@ -156,7 +156,7 @@ function load<R extends EditableRow>(run: EditedRun<R>, states: ReadonlyMap<R, T
   const rows = run.rows.map((row) => ({ ...row, state: states.get(row) ?? row.state }));
   const table = loadTable(run.graph, rows, run.expansions);
   table.groups?.restore(run.groups);
-  // Of these groups something begins again, if only to end otherwise.
+  // A task of these groups starts again, possibly only to end in another state.
   for (const { mapIndex, taskId } of states.keys()) {
     const instance = table.get(taskId, mapIndex);
     if (instance) table.groups?.reopen(instance);
@@ -164,7 +164,7 @@ function load<R extends EditableRow>(run: EditedRun<R>, states: ReadonlyMap<R, T
   return table;
 }
 
-/** What has a process begins again when that is gone. */
+/** An instance with a process starts again when the process has ended. */
 function clearedAs(state: TaskState): TaskState {
   return OCCUPYING.has(state) ? "restarting" : "none";
 }

@@ -1,6 +1,6 @@
 /**
- * All instances of one run with the numbers that depend on them: how the upstream of each task stands, the run's tally,
- * the agenda of tasks to be judged again, the list of changes to store. It keeps the books; run.ts decides.
+ * All instances of one run with the derived data: the counts of upstream states, the run's tally, the agenda of tasks to
+ * evaluate again, and the list of changes to store. It only keeps records; run.ts decides.
  */
 
 import type { Graph, TaskNode } from "../graph/graph.ts";
@@ -22,15 +22,15 @@ import { mayMove } from "./transitions.ts";
 
 export type { ScopeSlot, Slot, Spot } from "./slot.ts";
 
-/** Where an instance is counted. */
+/** A place where the state of an instance is counted. */
 interface Edge {
   readonly counters: Counters;
-  /** Its end counts only when this group has ended. */
+  /** The end counts only once this group has ended. */
   readonly cover: GroupNode | null;
   readonly reconsider: () => void;
 }
 
-/** Edges by how many scopes they stay in. */
+/** Edges by the number of scopes that both ends share. */
 interface EdgeRange {
   readonly from?: number;
   readonly to?: number;
@@ -38,12 +38,12 @@ interface EdgeRange {
 
 export class InstanceTable {
   readonly counts = new Tally();
-  /** By the index of the node. */
+  /** By node index. */
   readonly slots: readonly Slot[];
-  /** By the index of the scope. */
+  /** By scope index. */
   readonly scopes: readonly ScopeSlot[];
   readonly expansions: Expansions;
-  /** null: none has retries or callbacks. */
+  /** null: no group has retries, callbacks or notices. */
   readonly groups: Groups | null;
   readonly #graph: Graph;
   readonly #agenda = new Heap<number>((a, b) => a < b);
@@ -76,7 +76,7 @@ export class InstanceTable {
     return this.#seen(this.slots[instance.node.index]!.standing, instance);
   }
 
-  /** Its setups have the first word, its rule the last. */
+  /** Its setups are evaluated first, then its rule. */
   verdictOn(instance: Instance): Verdict {
     const { guard } = this.slots[instance.node.index]!;
     const guarded = guard ? judge("allSuccess", this.#seen(guard, instance)) : "run";
@@ -90,7 +90,7 @@ export class InstanceTable {
     return standing.seenFrom(level, (each) => this.expansions.ancestor(scope, ordinal, each));
   }
 
-  /** Of what a map runs over. */
+  /** The states of the sources of a map. */
   sourcesOf({ scope, parent }: ScopePlace): Counters {
     const { standing } = this.scopes[scope.index]!;
     return standing.seenFrom(scope.depth - 1, (each) => this.expansions.ancestor(scope.parent, parent, each));
@@ -102,7 +102,7 @@ export class InstanceTable {
     if (!mayMove(from, to)) {
       throw new ModelError(
         "MODEL_ILLEGAL_MOVE",
-        `Task "${instance.node.id}[${instance.mapIndex}]" may not go from ${from} to ${to}. This is a defect of the engine.`,
+        `Task "${instance.node.id}[${instance.mapIndex}]" cannot change from ${from} to ${to}. This is a bug in the engine.`,
       );
     }
     this.letGo(instance);
@@ -118,7 +118,7 @@ export class InstanceTable {
     this.#changes.note(instance);
   }
 
-  /** Keeps an instance in state none although its rule lets it run. */
+  /** Keeps an instance in state none although its rule allows it to run. */
   hold(instance: Instance, gate: "waiting" | "expanding" | "signal"): void {
     instance.gate = gate;
     this.counts.held++;
@@ -132,9 +132,9 @@ export class InstanceTable {
     this.#slot(instance).idle++;
   }
 
-  /** More instances of a task. `edges`: those over which their number is not booked yet. */
+  /** Adds instances of a task. `edges`: the edges on which their number is not counted yet. */
   add(slot: Slot, instances: Instance[], edges: EdgeRange = {}): void {
-    // Kept as it came where possible: an array grown by one has room for 17, which is much, times 100,000.
+    // Reuses the array if possible: an array grown by one reserves room for 17, which adds up with 100,000 tasks.
     if (slot.instances.length === 0) slot.instances = instances;
     else for (const instance of instances) slot.instances.push(instance);
     let position = slot.instances.length - instances.length;
@@ -150,7 +150,7 @@ export class InstanceTable {
     }
   }
 
-  /** Forgets an instance that is not needed any more. */
+  /** Removes an instance that is no longer needed. */
   drop(instance: Instance): void {
     const slot = this.#slot(instance);
     this.letGo(instance);
@@ -168,13 +168,13 @@ export class InstanceTable {
     instance.position = -1;
   }
 
-  /** What stands for all instances of a task that are to come in an item, or are not needed there. */
+  /** The stand-in for all future or unneeded instances of a task in an item. */
   standIn(slot: Slot, { level, ordinal }: Spot): Instance | undefined {
     const depth = slot.node.scope?.depth ?? 0;
     return level < depth ? find(slot, unexpandedIndex(depth, level, ordinal)) : undefined;
   }
 
-  /** Something stands for all instances of a task in an item, or in one around it: there are none of them. */
+  /** Whether a stand-in in the item or an enclosing item replaces the instances of a task. */
   hasStandIn(slot: Slot, spot: Spot): boolean {
     const scope = slot.node.scope?.chain[spot.level - 1] ?? null;
     for (let level = spot.level; level >= 0; level--) {
@@ -217,7 +217,7 @@ export class InstanceTable {
     return this.#agenda.peek() !== undefined || this.scopes.some(({ due }) => due.size > 0);
   }
 
-  /** The first task, in topological order, of those to be judged again, and which of its instances. */
+  /** The first task to evaluate again, in topological order, and its instances to evaluate. */
   nextOnAgenda(): { readonly slot: Slot; readonly instances: readonly Instance[] } | undefined {
     const index = this.#agenda.pop();
     if (index === undefined) return undefined;
@@ -244,7 +244,7 @@ export class InstanceTable {
     if (instance.node.group !== null) this.groups!.count(instance, by);
   }
 
-  /** How instances of a group have ended begins to count for what is outside of it, or does so no more. */
+  /** The ends of the instances of a group start (1) or stop (-1) counting outside of it. */
   bookCovered(group: GroupNode, instances: Iterable<Instance>, by: 1 | -1): void {
     for (const instance of instances) {
       const { node, state } = instance;
@@ -257,13 +257,13 @@ export class InstanceTable {
     }
   }
 
-  /** O(direct downstream) when the state is an end state, nothing otherwise. */
+  /** O(direct downstream) for a final state; otherwise free. */
   #bookDownstream(instance: Instance, by: 1 | -1): void {
     const { state, node } = instance;
     if (!isFinished(state)) return;
     const ended = { by, setup: node.manifest.role === "setup" };
     if (node.scope === null && node.covers === null && node.feeds.length === 0 && node.guards.length === 0) {
-      // Nearly all tasks: every edge is of level 0.
+      // The fast path of nearly all tasks: every edge has level 0.
       for (const index of node.downstream) {
         const slot = this.slots[index]!;
         book(slot.standing.shared, state, ended);
@@ -278,7 +278,7 @@ export class InstanceTable {
     }
   }
 
-  /** `by` more instances of a task, for those that count them. */
+  /** Adds `by` instances of a task to the totals of its edges. */
   #bookTotal(
     { level, node, ordinal }: Pick<Instance, "level" | "node" | "ordinal">,
     by: number,
@@ -291,10 +291,7 @@ export class InstanceTable {
     }
   }
 
-  /**
-   * Where an instance is counted. What stands for all that are to come in an item is counted by all there is in that
-   * item, however deep.
-   */
+  /** Where an instance is counted. A stand-in counts for every instance in its item, at any depth. */
   *#edges(
     node: TaskNode,
     spot: Spot,
@@ -340,7 +337,7 @@ export class InstanceTable {
     else for (const each of this.beneath(slot, spot)) this.reconsiderOne(each);
   }
 
-  /** Everywhere in an item. */
+  /** For every expansion within an item. */
   #reconsiderMap(slot: ScopeSlot, { level, ordinal }: Spot): void {
     const { due, scope } = slot;
     if (level === scope.depth - 1) {
@@ -352,7 +349,7 @@ export class InstanceTable {
       this.#reconsiderMap(slot, { level: level + 1, ordinal: expansion!.base + index });
   }
 
-  /** So many items of an expanded map are still to be made; what gathers them is told at once. */
+  /** Announces items of an expanded map that are still to be created: gathering tasks count them at once. */
   expect(expansion: Expansion, items: number): void {
     this.counts.unmade += items;
     for (const index of expansion.scope.members) this.expectOf(this.slots[index]!, expansion, items);

@@ -1,106 +1,105 @@
-/** One task instance of a run as the run model keeps it, and what it hands to the store about it. */
+/** A task instance in the run model, and the changes of it to store. */
 import type { TaskNode } from "../graph/graph.ts";
 import { unexpandedAt } from "../graph/scope.ts";
 import { OCCUPYING, type TaskState } from "./states.ts";
 
-/** A stored instance, as `RunModel.load` takes it. Instants are milliseconds. */
+/** A stored instance, as loaded by `RunModel.load`. Instants are milliseconds. */
 export interface InstanceRow {
   readonly taskId: string;
-  /** The ordinal of its item; below 0: not mapped, or mapped and not yet expanded (see scope.ts). */
+  /** The ordinal of its item; negative: not mapped, or mapped and not yet expanded (see scope.ts). */
   readonly mapIndex: number;
   readonly state: TaskState;
-  /** Of the current or last try; 0 before the first. */
+  /** The number of the current or last try; 0 before the first. */
   readonly tryNumber: number;
-  /** A failure of try n is retried while n <= maxTries. */
+  /** A failed try n is retried while n <= maxTries. */
   readonly maxTries: number;
   readonly attempt: string | null;
   readonly retryAt: number | null;
   readonly infraLosses: number;
-  /** Of the current try: its execution timeout counts from here, over all its waits. */
+  /** The start of the current try: its execution timeout counts from here, including its waits. */
   readonly startedAt?: number | null;
   readonly resumedAttempt?: string | null;
-  /** Of a deferred instance. */
+  /** Set for a deferred instance. */
   readonly wait?: Wait | null;
 }
 
-/** What the owner has to know about a wait besides that it lasts. */
+/** The properties of a wait that the owner needs. */
 export interface Wait {
-  /** When the wait itself is over; null: it may last. */
+  /** When the wait times out; null: never. */
   readonly timeoutAt: number | null;
-  /** How long that is from the beginning of the wait, for messages. */
+  /** The timeout as a duration from the start of the wait, for messages. */
   readonly timeoutMs?: number | null;
   readonly onTimeout: "fail" | "fatal" | "skip" | "resume";
-  /** The pool counts it although it waits. */
+  /** The pool counts the instance although it waits. */
   readonly keepsSlot: boolean;
-  /** What is waited for, in words, and where a worker goes on; for whoever is told that it took too long. */
+  /** The description of the event, and the point to resume at, for messages about a timeout. */
   readonly what?: string;
   readonly method?: string | null;
 }
 
 /**
- * Why an instance in state `none` is held although its rule lets it run: "waiting" for the past of its DAG,
- * "expanding" for the length of what it is mapped over, "signal" for something that starts it. "open": the past was
- * found in order.
+ * Why an instance in state `none` is held although its rule allows it to run: "waiting" for earlier runs of its DAG,
+ * "expanding" for the length of its map, "signal" for a start. "open": earlier runs allow it to run.
  */
 export type Gate = "none" | "waiting" | "expanding" | "signal" | "open";
 
-/** Where an instance takes slots: its pool, and the counter of its task across all runs if that is limited. */
+/** Where an instance occupies slots: its pool, and the counter of its task across all runs if that is limited. */
 export interface Place {
   readonly pool: string;
   readonly slots: number;
   readonly limitKey: string | null;
 }
 
-/** Changed only by the model; everybody else reads. */
+/** Changed only by the model; other code only reads it. */
 export interface Instance {
   readonly node: TaskNode;
   readonly mapIndex: number;
   /**
-   * In how many of its task's scopes it lies, and in which item of the last of them (-1: in none). Fewer than its
-   * task: it stands for all instances that are to come there.
+   * The number of its task's scopes that it is in, and the ordinal of its item in the innermost of them (-1: none). Fewer
+   * scopes than its task: it is the stand-in for all future instances there.
    */
   readonly level: number;
   readonly ordinal: number;
-  /** Where it is in the list of its task's instances. */
+  /** Its index in the list of its task's instances. */
   position: number;
   state: TaskState;
   tryNumber: number;
   maxTries: number;
   attempt: string | null;
-  /** When an instance up for retry or reschedule goes on. */
+  /** When an instance in up_for_retry or up_for_reschedule resumes. */
   retryAt: number | null;
-  /** Attempts of this try that ended by no fault of the task. */
+  /** Attempts of this try that were lost through no fault of the task. */
   infraLosses: number;
   startedAt: number | null;
-  /** Of the current attempt alone: a try that waits has several. */
+  /** The start of the current attempt: a try with waits has several attempts. */
   attemptStartedAt: number | null;
   endedAt: number | null;
   /** The attempt that deferred, whose wait this try resumes from; null: it starts at the beginning. */
   resumedAttempt: string | null;
   /** Set while deferred. */
   wait: Wait | null;
-  /** When it became ready and when it was admitted, and the process that runs it: noted by the owner, for the record. */
+  /** When it became ready, when it was admitted, and its process: recorded by the owner for reporting. */
   scheduledAt: number | null;
   queuedAt: number | null;
   pid: number | null;
-  /** As its row has it, which may differ from a newer version's manifest; null until noted. */
+  /** As in its row, which may differ from the manifest of a newer version; null until recorded. */
   place: Place | null;
   reason: string | null;
   gate: Gate;
-  /** As last taken by `takeChanges`; null: there is no row yet. */
+  /** The state at the last `takeChanges`; null: no row exists yet. */
   committed: TaskState | null;
   committedAttempt: string | null;
   committedTry: number;
   committedMaxTries: number;
-  /** Took slots when last taken. */
+  /** Occupied slots at the last `takeChanges`. */
   committedOccupying: boolean;
-  /** In the list of changes to take. */
+  /** In the list of changes. */
   dirty: boolean;
-  /** It has begun again since it was last taken: it is to be stored also if it has ended as before. */
+  /** Started again since the last `takeChanges`: it is stored even if it has ended in the same state as before. */
   hasBegunAgain: boolean;
 }
 
-/** The net change of one instance between two commits; the new values are the instance's own. */
+/** The net change of an instance between two commits; the new values are those of the instance. */
 export interface Change {
   readonly instance: Instance;
   /** null: the row has to be inserted. */
@@ -139,7 +138,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     pid: null,
     place: null,
     reason: null,
-    // What has been let through once needs no second look at the past.
+    // An instance that was allowed to run once needs no second check of earlier runs.
     gate: row.state === "none" ? "none" : "open",
     committed: row.state,
     committedAttempt: row.attempt,
@@ -154,12 +153,12 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
   };
 }
 
-/** Whether an instance takes slots of its pool and its limits. */
+/** Whether an instance occupies slots of its pool and limits. */
 export function isOccupying({ state, wait }: Pick<Instance, "state" | "wait">): boolean {
   return OCCUPYING.has(state) || (state === "deferred" && wait !== null && wait.keepsSlot);
 }
 
-/** `tries`: how many went before it at the same place, in a map that was expanded again. */
+/** `tries`: the number of earlier tries at the same place, in a map that was expanded again. */
 export function newInstance(node: TaskNode, mapIndex: number, tries = 0): Instance {
   const row = {
     taskId: node.id,
@@ -173,7 +172,7 @@ export function newInstance(node: TaskNode, mapIndex: number, tries = 0): Instan
   return instance;
 }
 
-/** It stands for instances whose number is not known yet. */
+/** Whether it is a stand-in for instances whose number is not known yet. */
 export function isUnexpanded({ level, node }: Instance): boolean {
   return node.scope !== null && level < node.scope.depth;
 }

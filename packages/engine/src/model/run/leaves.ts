@@ -1,9 +1,9 @@
-/** The tasks whose ends decide how a run, or a group of tasks, has ended. */
+/** The tasks whose final states decide the state of a run or a group. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 
 /**
- * Tasks without downstream, where teardowns count neither as downstream nor as leaves: a failing clean-up does not
- * fail the run. If nothing but teardowns is left at the end, plain leaves decide. `among`: of these tasks alone.
+ * Tasks without downstream. Teardowns count neither as downstream nor as leaves: a failed teardown does not fail the run. If
+ * only teardowns are left, plain leaves decide. `among`: restricts the search to these tasks.
  */
 export function runLeaves(
   order: readonly TaskManifest[],

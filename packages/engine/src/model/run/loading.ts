@@ -1,4 +1,4 @@
-/** The rows of a run become instances again: those that are missing are new, those that nobody knows are left alone. */
+/** Turns the rows of a run into instances. Tasks without a row get new instances; rows of unknown tasks are ignored. */
 
 import type { Graph, TaskNode } from "../graph/graph.ts";
 import { unexpandedIndex } from "../graph/scope.ts";
@@ -43,7 +43,7 @@ export function loadTable(
   return table;
 }
 
-/** An item with a row of any task has been made, and so have those before it. */
+/** If any task has a row for an item, that item and all items before it are created. */
 function noteMade(table: InstanceTable, { level, node, ordinal }: Instance): void {
   let at = ordinal;
   for (let scope = node.scope?.chain[level - 1] ?? null; scope !== null; scope = scope.parent) {
@@ -55,8 +55,8 @@ function noteMade(table: InstanceTable, { level, node, ordinal }: Instance): voi
 }
 
 /**
- * The instances of a task in an item, or the one that stands for them all. If that was cleared after its map had been
- * expanded, mapping.ts replaces it, so that its row is deleted with the same change.
+ * The instances of a task in an item, or their stand-in. If the stand-in was cleared after its map was expanded, mapping.ts
+ * replaces it, so that its row is deleted in the same change.
  */
 function* populate(
   table: InstanceTable,

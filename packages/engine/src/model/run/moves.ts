@@ -1,6 +1,6 @@
 /**
- * How an instance gets from one state to another, with all that belongs to the move: its try, its wait, its times.
- * Which move is made is decided by run.ts (what happened) and orders.ts (what was asked for).
+ * The state changes of an instance, with all fields that change along: its try, its wait, its times. run.ts (events) and
+ * orders.ts (requests) decide which change is made.
  */
 
 import { Moments } from "../calendar/moments.ts";
@@ -14,7 +14,7 @@ type Failure = Pick<Extract<RunEvent, { type: "failed" }>, "at" | "retry" | "ret
 
 export class Moves {
   readonly moments = new Moments();
-  /** When what is being dealt with happens. */
+  /** When the current event happens. */
   now = 0;
   readonly #table: InstanceTable;
   readonly #ready = new Set<Instance>();
@@ -29,7 +29,7 @@ export class Moves {
     return ready;
   }
 
-  /** It is scheduled already, as its row says. */
+  /** The instance was loaded in state `scheduled`. */
   isReady(instance: Instance): void {
     this.#ready.add(instance);
   }
@@ -44,7 +44,7 @@ export class Moves {
   run(instance: Instance, at: number): true {
     instance.startedAt ??= at;
     instance.attemptStartedAt = at;
-    // Why an attempt before it was lost is in that one.
+    // The reason of a lost attempt is stored with that attempt.
     instance.reason = null;
     this.#table.move(instance, "running");
     return true;
@@ -66,13 +66,13 @@ export class Moves {
     return true;
   }
 
-  /** It has not begun, and its upstream is not what it was: it waits for them, as if it had never been let through. */
+  /** It has not started, and its upstream has changed: it waits again as if it had never been scheduled. */
   unschedule(instance: Instance): void {
     instance.tryNumber--;
     this.reset(instance);
   }
 
-  /** Back to where it can begin from the beginning, if its rule lets it. */
+  /** Back to state `none`: it starts from the beginning if its rule allows it. */
   reset(instance: Instance): true {
     instance.attempt = null;
     instance.resumedAttempt = null;
@@ -90,19 +90,19 @@ export class Moves {
     return this.reset(instance);
   }
 
-  /** What stands for those to come is also up to its map. And it may be the last one that kept a map from being folded up. */
+  /** A stand-in also depends on its map. And the instance may be the last one that kept a map from being collapsed. */
   #judgeMaps({ level, node, ordinal }: Instance): void {
     const around = node.scope?.chain[level - 1] ?? null;
     for (const { depth, index } of node.scope?.chain.slice(0, level + 1) ?? [])
       this.#table.scopes[index]!.due.add(this.#table.expansions.ancestor(around, ordinal, depth - 1));
   }
 
-  /** It has ended, and begins again, with as many retries as its task has. `archive` gets it as it was. */
+  /** An ended instance starts again, with all the retries of its task. `archive` receives its previous state. */
   beginAgain(instance: Instance, archive: (instance: Instance) => void): void {
     if (instance.state === "removed") return;
     archive(instance);
     instance.hasBegunAgain = true;
-    // As if it were loaded: its past is looked at again.
+    // As after a load: earlier runs are checked again.
     if (instance.gate === "open") instance.gate = "none";
     instance.startedAt = null;
     instance.endedAt = null;
@@ -122,10 +122,10 @@ export class Moves {
     this.#table.move(instance, state);
   }
 
-  /** With its run. */
+  /** Ends the instance together with its run. */
   halt(instance: Instance, by: Extract<RunEvent, { type: "halted" }>): void {
     const state = haltedAs(instance.state, by.active);
-    // An attempt that remains has asked for the skip itself (see implied-ends.ts).
+    // An attempt that remains would mean that it requested the skip itself (see implied-ends.ts).
     if (state === "skipped") instance.attempt = null;
     this.end(instance, state, by);
   }
@@ -143,7 +143,7 @@ export class Moves {
       this.fail(instance, { ...event, retry: true });
       return;
     }
-    // A try that has waited goes on from its last wait, and its time goes on, too.
+    // A try that has waited resumes at its last wait, and its timeout keeps counting.
     if (instance.resumedAttempt === null) instance.startedAt = null;
     instance.reason = event.reason;
     this.schedule(instance, "sameTry");

@@ -1,4 +1,4 @@
-/** What start, restart and stop do to a task, state by state, and when a driven run is over. */
+/** The effects of start, restart and stop on a task, state by state, and the end of a signal-driven run. */
 import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
@@ -26,7 +26,7 @@ const task = (id: string, facts: Partial<TaskManifest> = {}) => taskManifest(id,
 const streaming = (id: string, facts: Partial<TaskManifest> = {}) =>
   task(id, { lifetime: "streaming", retries: 1_000_000_000, ...facts });
 
-/** A run with what a database would hold of it, and short ways to make things happen to it. */
+/** A run with the rows that a database would store, and shortcuts to drive it. */
 class Run {
   readonly #manifest: DagManifest;
   readonly #rules: RuleSet;
@@ -49,7 +49,7 @@ class Run {
     this.model = this.load();
   }
 
-  /** As whoever takes the run over has it. */
+  /** As loaded by the next owner. */
   load(): RunModel {
     const run = { dagId: "dag", runId: "run", conf: {} };
     const stored = JSON.parse(JSON.stringify(this.#drive)) as StoredDrive;
@@ -62,7 +62,7 @@ class Run {
     return this.model;
   }
 
-  /** By hand, past the model, as an edit does it. */
+  /** Edits a row without the model, as a manual edit does. */
   edit(id: string, facts: Partial<InstanceRow>): this {
     this.turn();
     this.#rows.set(id, { ...this.#rows.get(id)!, ...facts });
@@ -83,7 +83,7 @@ class Run {
     return this.model.get(id)!.tryNumber;
   }
 
-  /** One turn of its owner: what has ended begins again, then all is stored. */
+  /** One turn of the owner: finished tasks start again, then everything is stored. */
   turn(): this {
     this.model.beginAgain(this.#now, () => {});
     for (const { instance } of this.model.takeChanges()) {
@@ -169,7 +169,7 @@ class Run {
     this.model.apply({ type: "retryDue", taskId: id, mapIndex: -1 }, ++this.#now);
     return this;
   }
-  /** It runs to its end, as often as it is to. */
+  /** Runs the task to its end as often as it is scheduled. Returns the number of times. */
   work(id: string): number {
     let runs = 0;
     for (; this.states[id] === "scheduled"; runs++) this.begin(id).turn().succeed(id).turn().turn();
@@ -178,7 +178,7 @@ class Run {
 }
 
 describe("start", () => {
-  test("every signal is one run, whenever it comes", () => {
+  test("runs the task once per signal, at any time of arrival", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] })]);
     expect(run.states).toEqual({ t: "none" });
     run.hear("a", "a").turn();
@@ -192,7 +192,7 @@ describe("start", () => {
     expect(run.verdict).toBe("running");
   });
 
-  test("a task with downstream tasks begins again only when its end is stored", () => {
+  test("repeats a task with downstream tasks only after its end is stored", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] }), task("after", { upstream: ["t"] })]);
     run.hear("a", "a").turn().begin("t").turn().succeed("t");
     expect(run.model.beginAgain(5_000, () => {})).toBe(false);
@@ -201,7 +201,7 @@ describe("start", () => {
     expect(run.turn().states).toEqual({ t: "scheduled", after: "running" });
   });
 
-  test("a task without downstream tasks ends and begins again in one turn, and its end is archived", () => {
+  test("repeats a task without downstream tasks in the turn of its end, and archives the end", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] })]);
     run.hear("a", "a").turn().begin("t").turn().succeed("t");
     const archived: unknown[] = [];
@@ -212,7 +212,7 @@ describe("start", () => {
     expect(run.load().get("t")).toMatchObject({ state: "scheduled", tryNumber: 2, attempt: null });
   });
 
-  test("a task whose attempt is not stored begins again only when it is", () => {
+  test("repeats a task without a stored attempt only after its end is stored", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] })]);
     run.hear("a").turn().order("t", "stop");
     expect(run.states.t).toBe("skipped");
@@ -221,7 +221,7 @@ describe("start", () => {
     expect(run.turn().states.t).toBe("scheduled");
   });
 
-  test("a task with upstream tasks waits for them, and each start is worth a look at what they gave", () => {
+  test("waits for upstream tasks, and each start evaluates their states again", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a", "a");
     expect(run.states.t).toBe("none");
@@ -233,7 +233,7 @@ describe("start", () => {
     expect(run.states.t).toBe("scheduled");
   });
 
-  test("a start that its upstream rules out counts as a try: cleared, its task needs no other start", () => {
+  test("counts a start that an upstream failure ended as a try: the cleared task needs no other start", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a").fail("up").turn();
     expect([run.states.t, run.tries("t"), run.starts("t")]).toEqual(["upstream_failed", 1, 0]);
@@ -243,7 +243,7 @@ describe("start", () => {
     expect(run.model.drive!.startedBy("t")).toEqual([1]);
   });
 
-  test("a start that ends with its run counts as a try, one that a closed run forgets does not", () => {
+  test("counts a start that ended with its run as a try, but not a start dropped by a closed run", () => {
     const tasks = [task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })];
     const halted = new Run(tasks).turn().begin("up").hear("a").turn();
     halted.model.apply({ type: "halted", at: 2_000, reason: "the run timed out", active: "failed" }, 2_000);
@@ -252,23 +252,23 @@ describe("start", () => {
     expect([closed.states.t, closed.tries("t"), closed.starts("t")]).toEqual(["skipped", 0, 0]);
   });
 
-  test("a stream that waits for its upstream with a start of its own is skipped when the run is closed", () => {
+  test("skips a streaming task that waits for its upstream with a start when the run is closed", () => {
     const run = new Run([task("up"), streaming("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a").fail("up").turn();
     run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
     expect(run.turn().close().states.t).toBe("skipped");
   });
 
-  test("finished tasks begin again upstream first, in whatever order they were started", () => {
+  test("repeats finished tasks upstream first, in any order of their starts", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"] })]);
     run.turn().begin("up").succeed("up").turn().begin("t").turn();
     run.order("t", "start").succeed("t").order("up", "start").turn();
-    // The end of "t" is not stored yet: "up" waits for that, as it does after a reload.
+    // The end of "t" is not stored yet: "up" waits for it, as it does after a reload.
     expect(run.states).toEqual({ up: "success", t: "scheduled" });
     expect(run.turn().states).toEqual({ up: "scheduled", t: "none" });
   });
 
-  test("a task that waits for a start is judged again when its upstream begins again, loaded or not", () => {
+  test("evaluates a task that waits for a start again when its upstream starts again, also after a reload", () => {
     const run = new Run([
       task("up", { rules: [on("start", "a")] }),
       task("t", { upstream: ["up"], rules: [on("start", "b")] }),
@@ -280,7 +280,7 @@ describe("start", () => {
     expect(run.states).toEqual({ up: "failed", t: "upstream_failed" });
   });
 
-  test("a retry that has to wait for its upstream again takes nothing from the starts that wait", () => {
+  test("consumes no start for a retry that has to wait for its upstream again", () => {
     const rules = [on("start", "a")];
     const run = new Run([task("up", { rules }), task("t", { upstream: ["up"], retries: 1, rules })]);
     run.hear("a").turn().begin("up").turn().succeed("up").turn().begin("t").turn();
@@ -292,7 +292,7 @@ describe("start", () => {
     expect(run.work("t")).toBe(3);
   });
 
-  test("what was cleared by hand takes nothing from the starts that wait", () => {
+  test("consumes no start for a task that was cleared manually", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] })]);
     run.hear("a", "a", "a").turn().begin("t").turn();
     run.edit("t", { state: "restarting" });
@@ -301,7 +301,7 @@ describe("start", () => {
     expect(run.work("t")).toBe(3);
   });
 
-  test("runs what is downstream again, after it", () => {
+  test("repeats the downstream tasks after it", () => {
     const run = new Run([
       task("t", { rules: [on("start", "a")] }),
       task("d", { upstream: ["t"] }),
@@ -315,7 +315,7 @@ describe("start", () => {
     expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
     run.begin("t").turn().succeed("t").turn();
     expect(run.states).toEqual({ t: "success", d: "scheduled", e: "none" });
-    // Not begun yet: it waits for the new one.
+    // Not started yet: it waits for the new end.
     run.hear("a").turn();
     expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
     expect(run.tries("d")).toBe(1);
@@ -329,7 +329,7 @@ describe("start", () => {
     expect(run.work("e")).toBe(1);
   });
 
-  test("a task that its upstream lets through, and that waits for its past, is judged again when that is in order", () => {
+  test("evaluates a task held by earlier runs again when its gate opens", () => {
     const run = new Run([
       task("t", { rules: [on("start", "a")] }),
       task("d", { upstream: ["t"], dependsOnPast: true }),
@@ -346,7 +346,7 @@ describe("start", () => {
 });
 
 describe("restart", () => {
-  test("ends in one further run, however often it is asked for meanwhile", () => {
+  test("runs the task once more for any number of requests in between", () => {
     const run = new Run([streaming("s", { rules: [on("restart", "r")] })]);
     run.turn().begin("s").turn().hear("r", "r").turn();
     expect([run.states.s, run.starts("s")]).toEqual(["restarting", 0]);
@@ -360,7 +360,7 @@ describe("restart", () => {
   test.each([
     ["deferred", (run: Run) => run.defer("s")],
     ["up_for_retry", (run: Run) => run.fail("s", true)],
-  ] as const)("what is %s begins again at once", (state, come) => {
+  ] as const)("repeats a task in %s at once", (state, come) => {
     const run = new Run([streaming("s", { rules: [on("restart", "r")] })]);
     come(run.turn().begin("s").turn());
     expect(run.states.s).toBe(state);
@@ -369,7 +369,7 @@ describe("restart", () => {
     expect(run.model.takeReleased()).toHaveLength(state === "deferred" ? 1 : 0);
   });
 
-  test("asked twice of a task that waits for its upstream to begin again, it runs once", () => {
+  test("runs a task that waits for its upstream once for two requests", () => {
     const rules = [on("restart", "r")];
     const run = new Run([task("up", { rules: [on("start", "a")] }), task("t", { upstream: ["up"], rules })]);
     run.hear("a").turn();
@@ -381,7 +381,7 @@ describe("restart", () => {
     expect(run.tries("t")).toBe(2);
   });
 
-  test("comes after a stop: it begins again instead", () => {
+  test("after a stop repeats the task instead", () => {
     const run = new Run([streaming("s", { rules: [on("restart", "r"), on("stop", "x")] })]);
     run.turn().begin("s").turn().hear("x").turn().hear("r").turn();
     expect(run.model.stopping(run.model.get("s")!)).toBeNull();
@@ -392,7 +392,7 @@ describe("restart", () => {
 });
 
 describe("stop", () => {
-  test("forgets starts that wait, and a batch task is skipped, a streaming one has succeeded", () => {
+  test("drops the waiting starts, skips a batch task and ends a streaming task as success", () => {
     const rules = [on("start", "a"), on("stop", "x")];
     const run = new Run([task("t", { rules }), streaming("s", { rules, graceMs: 5 })]);
     run.hear("a", "a", "a").turn().begin("t").begin("s").turn().hear("x").turn();
@@ -407,13 +407,13 @@ describe("stop", () => {
     expect(run.model.get("t")?.reason).toBe("stopped by x");
   });
 
-  test("a task that has succeeded nevertheless has succeeded", () => {
+  test("keeps the success of a task that succeeds before it stops", () => {
     const run = new Run([task("t", { rules: [on("stop", "x")] })]);
     run.turn().begin("t").turn().hear("x").turn().succeed("t").turn();
     expect([run.states.t, run.verdict]).toEqual(["success", "success"]);
   });
 
-  test("while it is being restarted: it does not begin again, whatever its old attempt says", () => {
+  test("during a restart prevents the repetition, for any report of the old attempt", () => {
     const rules = [on("restart", "r"), on("stop", "x")];
     const run = new Run([task("t", { rules }), streaming("s", { rules })]);
     run.turn().begin("t").begin("s").turn().hear("r").turn().hear("x").turn();
@@ -422,7 +422,7 @@ describe("stop", () => {
     expect(run.model.stopping(run.model.get("t")!)).toBeNull();
   });
 
-  test("of a streaming task is a success that rules hear, whether it was killed or ended by itself", () => {
+  test("of a streaming task is a success that rules receive, whether the task was killed or ended by itself", () => {
     for (const end of ["lose", "succeed"] as const) {
       const run = new Run([
         streaming("s", { rules: [on("stop", "x")] }),
@@ -441,7 +441,7 @@ describe("stop", () => {
     expect(run.model.get("t")).toMatchObject({ state: "failed", reason: "timed out" });
   });
 
-  test("is not remembered for an attempt that somebody has ended by hand", () => {
+  test("is dropped with an attempt that was ended manually", () => {
     const run = new Run([task("t", { rules: [on("start", "a"), on("stop", "x")] })]);
     run.hear("a").turn().begin("t").turn().hear("x");
     run.edit("t", { state: "success", attempt: null });
@@ -454,7 +454,7 @@ describe("stop", () => {
 });
 
 describe("the end", () => {
-  test("nothing is open: what waits for a start is skipped, and the run ends", () => {
+  test("skips tasks that wait for a start and ends the run when nothing can start them", () => {
     const run = new Run([
       task("up"),
       task("t", { rules: [on("start", "a", true)] }),
@@ -469,7 +469,7 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("a start that waited is forgotten after the last rule is gone: the task is skipped, and the run ends", () => {
+  test("skips a task whose start was dropped after the last rule fired", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a", true)] })]);
     run.turn().hear("a").turn().begin("up").turn();
     run.order("t", "stop").turn();
@@ -478,7 +478,7 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("with its batch tasks, also when the last thing is that a start is forgotten", () => {
+  test("follows its batch tasks, also when the last event is a dropped start", () => {
     const rules = [on("start", "a"), on("stop", "x")];
     const run = new Run([streaming("s"), task("t", { rules })], { endWhen: "batchDone" });
     run.turn().begin("s").hear("a", "a").turn().begin("t").turn();
@@ -488,7 +488,7 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("a run that is closed starts no streaming task any more, and batch tasks go on", () => {
+  test("closes the run: no streaming task starts, and batch tasks continue", () => {
     const run = new Run([
       task("batch"),
       task("next", { upstream: ["batch"] }),
@@ -507,7 +507,7 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("what is cleared in a closed run does not keep it open", () => {
+  test("is not delayed by tasks that are cleared in a closed run", () => {
     const run = new Run([task("b"), task("t", { rules: [on("start", "a")] }), streaming("s")]);
     run.turn().begin("b").begin("s").turn().close().lose("s").turn();
     run.edit("t", { state: "none" }).edit("s", { state: "none" });
@@ -516,14 +516,25 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("a batch task that is being restarted when the run is closed runs once more, not as often as it was asked", () => {
+  test("runs a batch task once more that is restarting when the run is closed, and drops its starts", () => {
     const run = new Run([task("t", { rules: [on("start", "a"), on("restart", "r")] })]);
     run.hear("a", "a", "a").turn().begin("t").turn().hear("r").turn().close().lose("t").turn();
     expect(run.work("t")).toBe(1);
     expect(run.verdict).toBe("success");
   });
 
-  test("nothing is heard in a closed run, not even orders to start; one to stop is", () => {
+  test("keeps the repetition of a task whose upstream started again while it ran", () => {
+    const run = new Run([task("up", { rules: [on("start", "a")] }), task("t", { upstream: ["up"] })]);
+    run.hear("a", "a", "a").turn().begin("up").turn().succeed("up").turn().begin("t").turn();
+    expect(run.states).toMatchObject({ up: "scheduled", t: "running" });
+    run.close().turn();
+    run.succeed("t").turn().begin("up").turn().succeed("up").turn();
+    expect(run.states).toMatchObject({ up: "success", t: "scheduled" });
+    run.begin("t").turn().succeed("t").turn();
+    expect(run.verdict).toBe("success");
+  });
+
+  test("ignores signals and start requests in a closed run, but not stop requests", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] }), task("u")]);
     run.hear("a").turn().begin("t").begin("u").turn().close();
     run.hear("a").order("t", "start").order("u", "restart").turn();
@@ -533,7 +544,7 @@ describe("the end", () => {
     expect(run.verdict).toBe("success");
   });
 
-  test("what a branch rules out has its starts nevertheless, loaded again or not", () => {
+  test("keeps the starts of a task that a branch skips, also after a reload", () => {
     const run = new Run([task("b"), task("t", { upstream: ["b"], rules: [on("start", "a")] })]);
     run.turn().begin("b").hear("a", "a").turn();
     const { attempt } = run.model.get("b")!;

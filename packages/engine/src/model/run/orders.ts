@@ -1,23 +1,23 @@
 /**
- * Starting, restarting and stopping tasks of a run because a rule, a tick or a person asks for it, and closing the run.
+ * Start, restart and stop of tasks on request of a rule, a tick or a user, and closing of the run.
  *
- *               start                        restart                       stop
- *   none        counts; begins when its      as start                      forgets starts
- *               upstream lets it
- *   under way   counts: once more after      what runs is stopped, and     what runs is stopped,
- *               this time                    it begins again                forgets starts
- *   finished    begins again, and so does     as start                      -
- *               what is downstream of it
+ *                start                        restart                       stop
+ *    none        counts; the task starts      as start                      drops its starts
+ *                when its upstream allows it
+ *    active      counts: the task runs        the attempt is stopped, and   the attempt is stopped,
+ *                again after this try         the task starts again         drops its starts
+ *    finished    the task and its             as start                      -
+ *                downstream start again
  *
- * A task that has finished begins again when its end is stored, so that what comes after it sees the end. A task that
- * nothing comes after begins again in the batch of its end: the owner stores the end with the history of its tries.
+ * A finished task starts again when its end is stored, so that its downstream sees the end. A task without downstream starts
+ * again in the batch of its end: the owner stores the end with the history of its tries.
  *
- * A start is taken when a task begins for the first time, and when it begins again after it had finished. Whatever else
- * makes it begin (it is restarted, cleared by hand, tried again, or waits for its upstream once more) takes none, and
- * has the cause that it had. What begins again for its upstream's sake has none.
+ * A start is consumed when a task starts for the first time, and when it starts again after it had finished. Other causes (a
+ * restart, a manual clear, a retry, another wait for its upstream) consume none, and the try keeps its cause. A task that
+ * starts again because of its upstream has no cause.
  *
- * A start is also taken by a task that ends before it begins: its upstream rules it out, its run is ended, or a person marks
- * it. If the task needs a start, that one counts as a try: it needs no other when it is cleared.
+ * A task that ends before it starts also consumes a start: its upstream skips or fails it, its run is ended, or a user marks
+ * it. If the task needs a start, this one counts as a try: it needs no other when it is cleared.
  */
 import { type Drive, isStreaming } from "../signal/drive.ts";
 import type { Heard, LeafState } from "../signal/signal-condition.ts";
@@ -28,33 +28,33 @@ import type { InstanceTable, Slot } from "./instance-table.ts";
 import type { Moves } from "./moves.ts";
 import { isFinished, OCCUPYING } from "./states.ts";
 
-/** An attempt that is to stop, once the decision is stored. */
+/** An attempt to stop, once the decision is stored. */
 export interface Cancel {
   readonly attempt: string;
   readonly reason: string;
   readonly graceMs: number;
-  /** It stops for good: if it succeeds nevertheless, it has succeeded. Otherwise another attempt follows. */
+  /** true: no attempt follows, and a success before the stop counts. false: another attempt follows. */
   readonly isFinal: boolean;
 }
 
 export interface Order {
   readonly taskId: string;
   readonly action: "start" | "restart" | "stop";
-  /** Who asks for it, in words. */
+  /** The requester, in words. */
   readonly reason: string;
-  /** How many starts may wait; left out: any number. */
+  /** The maximum number of waiting starts; left out: unlimited. */
   readonly atMost?: number;
-  /** The versions of the signals that it is due to; left out: to none. */
+  /** The versions of the signals that caused it; left out: none. */
   readonly by?: readonly number[];
 }
 
-/** How long a task may take to end when it is stopped, unless it says otherwise. */
+/** Default grace period of a task that is stopped. */
 export const GRACE_MS = 10_000;
 
-/** How the reason of a task that was stopped begins. */
+/** The beginning of the reason of a stopped task. */
 const STOPPED_BY = "stopped by ";
 
-/** Whether an instance ended with this reason because a rule or a person has stopped it. */
+/** Whether an instance ended with this reason because a rule or a user stopped it. */
 export function isStopped(reason: string | null): boolean {
   return reason?.startsWith(STOPPED_BY) === true;
 }
@@ -65,9 +65,9 @@ export class Orders {
   readonly #drive: Drive;
   readonly #cancels: Cancel[] = [];
   readonly #released: Instance[] = [];
-  /** Finished tasks with starts that wait. */
+  /** Finished tasks with waiting starts. */
   readonly #again = new Set<Slot>();
-  /** What happened within the run, and its rules have not been told yet. */
+  /** Successes within the run that its rules have not received yet. */
   readonly #news: Heard[] = [];
   #hasGivenUp = false;
 
@@ -77,7 +77,7 @@ export class Orders {
     this.#drive = drive;
   }
 
-  /** Something is about to begin again. */
+  /** Whether a task is about to start again. */
   get isPending(): boolean {
     for (const { node } of this.#again) if (this.#drive.starts(node.id) > 0) return true;
     return false;
@@ -87,18 +87,18 @@ export class Orders {
     return this.#cancels.splice(0);
   }
 
-  /** Instances that left the slots of their pool by an order. */
+  /** Instances that released their pool slots because of a request. */
   takeReleased(): Instance[] {
     return this.#released.splice(0);
   }
 
-  /** Just loaded. Somebody may have ended by hand what was to stop: what comes after that has nothing to do with it. */
+  /** Call after loading. An attempt to stop may have been ended manually: then the request no longer applies. */
   noteLoaded({ instances, node }: Slot): void {
     if (!instances.some(({ state }) => OCCUPYING.has(state))) this.#drive.setStopping(node.id, null);
     for (const instance of instances) if (isFinished(instance.state)) this.noteFinished(instance);
   }
 
-  /** Loaded as finished, or just ended: does it begin again? */
+  /** Loaded as finished, or just ended: starts again if a start waits. */
   noteFinished(instance: Instance): void {
     if (this.#drive.starts(instance.node.id) > 0) this.#again.add(this.#table.slots[instance.node.index]!);
   }
@@ -108,7 +108,7 @@ export class Orders {
     this.#news.push({ kind: "task", taskId: node.id, version: null });
   }
 
-  /** Its upstream and its past let it run: does it? What has begun before needs no start for it. */
+  /** Whether a task that its upstream and earlier runs allow to run starts. One that has started before needs no start. */
   letBegin(instance: Instance): boolean {
     const { manifest, id } = instance.node;
     const isFirst = instance.tryNumber === 0;
@@ -123,7 +123,7 @@ export class Orders {
     return !lacksStart;
   }
 
-  /** It is about to end without having begun: with it ends the start that it waited with. */
+  /** The instance ends without having started: consumes the start it waited with. */
   endStart(instance: Instance): void {
     const { id } = instance.node;
     if (instance.tryNumber > 0 || this.#drive.starts(id) === 0) return;
@@ -131,7 +131,7 @@ export class Orders {
     if (this.#drive.needsStart(id)) instance.tryNumber = 1;
   }
 
-  /** true: some rule has fired. What fires acts in the order of the rules. */
+  /** true: a rule has fired. Firings act in the order of the rules. */
   hear(heard: Heard): boolean {
     const firings = this.#drive.hear(heard);
     for (const { action, by, taskId } of firings) {
@@ -142,7 +142,7 @@ export class Orders {
     return firings.length > 0;
   }
 
-  /** Once a run is settled: what its own rules make of that. true: it has to be settled again. */
+  /** Call when a run is settled: applies the run's own rules. true: the run has to be settled again. */
   followUp(): boolean {
     const heard = this.#news.shift();
     const { closed } = this.#drive;
@@ -182,17 +182,17 @@ export class Orders {
     this.#drive.close(reason);
     for (const slot of this.#table.slots) {
       if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
-      else this.#drive.forgetStarts(slot.node.id);
+      else this.#drive.forgetStartsAtClose(slot.node.id);
     }
     this.#hasGivenUp = false;
     this.#giveUp(closedBy(reason));
     return true;
   }
 
-  /** Lets finished tasks begin again. `archive` is called with each as it was. */
+  /** Starts finished tasks again. `archive` receives each previous state. */
   beginAgain(archive: (instance: Instance) => void): boolean {
     let hasBegun = false;
-    // Upstream first, as after a reload: what has just begun again does not hide an end that is not stored.
+    // Upstream first, as after a reload: a task that has just started again does not hide an end that is not stored.
     for (const slot of [...this.#again].sort((a, b) => a.node.index - b.node.index)) {
       const isOver = slot.instances.every(({ state }) => isFinished(state));
       if (!isOver || this.#drive.starts(slot.node.id) === 0) {
@@ -206,7 +206,7 @@ export class Orders {
       this.#again.delete(slot);
       hasBegun = true;
       for (const { instances, node } of finished) {
-        // What has never begun takes its start when it does.
+        // A task that has never started consumes its start when it does.
         if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.takeStart(node.id);
         for (const each of instances) this.#moves.beginAgain(each, archive);
         for (const index of node.downstream) this.#judgeAnew(this.#table.slots[index]!);
@@ -216,7 +216,7 @@ export class Orders {
     return hasBegun;
   }
 
-  /** Nothing can start these any more. */
+  /** Skips the tasks that can no longer be started. */
   #giveUp(reason: string): void {
     if (this.#hasGivenUp) return;
     this.#hasGivenUp = true;
@@ -255,11 +255,11 @@ export class Orders {
       this.#start(slot, by.length > 0 ? { restart: by } : null);
       return;
     }
-    // By hand it begins again with what had started it.
+    // A manual restart keeps the original cause.
     if (by.length > 0) this.#drive.restarted(node.id, by);
     switch (state) {
       case "restarting":
-        // On its way already. If it was to stop, it begins again instead.
+        // Restarting already. A pending stop is replaced by the restart.
         this.#drive.setStopping(node.id, null);
         return;
       case "queued":
@@ -270,7 +270,7 @@ export class Orders {
         this.#cancel(instance, `restarted by ${reason}`, false);
         return;
       case "scheduled":
-        // What has not begun begins anyway.
+        // It has not started and will start anyway.
         if (instance.resumedAttempt === null && instance.tryNumber === 1) return;
         this.#beginAnew(instance);
         return;
@@ -303,7 +303,7 @@ export class Orders {
   }
 
   #endStopped(instance: Instance, reason: string, at: number): void {
-    // What waits for its upstream with a start of its own may never have begun.
+    // A task that waits for its upstream with a start may never have started.
     const isWaiting = instance.state === "none" && this.#drive.needsStart(instance.node.id);
     const state = isStreaming(instance.node.manifest) && !isWaiting ? "success" : "skipped";
     this.#moves.end(instance, state, { at, reason: STOPPED_BY + reason });
@@ -320,18 +320,18 @@ export class Orders {
     if (isOccupying(instance)) this.#released.push(instance);
   }
 
-  /** No task, and no group, waits for its end. */
+  /** Whether no task and no group waits for its end. */
   #isLast({ node }: Slot): boolean {
     return node.downstream.length === 0 && this.#table.groups === null;
   }
 
-  /** What waits for a start had been let through by its upstream: that may be another now. */
+  /** A task that waits for a start was allowed to run by its upstream, which may have changed since. */
   #judgeAnew(slot: Slot): void {
     for (const instance of slot.instances) if (instance.gate === "signal") this.#table.letGo(instance);
     this.#table.reconsider(slot);
   }
 
-  /** A finished task and what of its downstream goes with it. What has starts of its own has its own reasons to begin. */
+  /** A finished task and the downstream tasks that start again with it, except tasks that need starts of their own. */
   #reach(from: Slot): { readonly finished: Slot[]; readonly underWay: Slot[] } {
     const finished = [from];
     const underWay: Slot[] = [];
@@ -348,7 +348,7 @@ export class Orders {
     return { finished, underWay };
   }
 
-  /** It works with what its upstream gave before: once more when it is through, for whatever comes now. */
+  /** An active task uses earlier outputs of its upstream: it runs once more afterwards, for the new outputs. */
   #repeatLater(slot: Slot): void {
     for (const instance of slot.instances) {
       if (instance.state === "scheduled" && instance.resumedAttempt === null)
@@ -359,7 +359,7 @@ export class Orders {
   }
 }
 
-/** All that is not stored of it is the end of the attempt that is. */
+/** Whether the only change that is not stored is the end of the stored attempt. */
 function isJustEnded({ attempt, committed, committedAttempt }: Instance): boolean {
   return (
     attempt !== null && attempt === committedAttempt && (committed === "queued" || committed === "running")
@@ -370,7 +370,7 @@ function closedBy(reason: string): string {
   return `the run was closed by ${reason}`;
 }
 
-/** Tasks that were heard have none. */
+/** Tasks have no versions. */
 function versionsOf(by: readonly LeafState[]): number[] {
   return [...new Set(by.flatMap(({ version }) => version ?? []))];
 }

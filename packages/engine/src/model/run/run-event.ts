@@ -1,4 +1,4 @@
-/** The events of an owned run. Manual edits go to the store, and the run is reloaded. */
+/** All events of an owned run. Edits by users go to the store, and the run is reloaded. */
 
 import type { Heard } from "../signal/signal-condition.ts";
 import type { Wait } from "./instance.ts";

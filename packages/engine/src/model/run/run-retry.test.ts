@@ -12,7 +12,7 @@ const manifest = { runRetry: { retries: 2, delayMs: 50, from: "failure" } } as c
 test.each([
   ["with tries left", manifest, { tryNumber: 2, verdict: failed, isTimedOut: false }, 150],
   ["not without", manifest, { tryNumber: 3, verdict: failed, isTimedOut: false }, null],
-  ["not when its time is over", manifest, { tryNumber: 1, verdict: failed, isTimedOut: true }, null],
+  ["not after its timeout", manifest, { tryNumber: 1, verdict: failed, isTimedOut: true }, null],
   ["not without retries", {}, { tryNumber: 1, verdict: failed, isTimedOut: false }, null],
   ["not a success", manifest, { tryNumber: 1, verdict: { state: "success" }, isTimedOut: false }, null],
   [
@@ -21,7 +21,7 @@ test.each([
     { tryNumber: 1, verdict: { state: "failed", reason: "all_tasks_deadlocked" }, isTimedOut: false },
     null,
   ],
-] as const)("a run is tried again %s", (_, of, run, at) => {
+] as const)("a run is retried %s", (_, of, run, at) => {
   expect(runRetryAt(of, run, 100)).toBe(at);
 });
 
@@ -36,7 +36,7 @@ const row = (taskId: string, state: TaskState, mapIndex = -1): InstanceRow => ({
   infraLosses: 0,
 });
 
-test("what failed runs again, what comes after it, and the setups it needs; of a map, in its own items", () => {
+test("a run retry repeats failed tasks, their downstream in the same map items, and the setups they need", () => {
   const inMap = { map: "m" };
   const tasks = [
     taskManifest("before"),
@@ -76,7 +76,7 @@ test("what failed runs again, what comes after it, and the setups it needs; of a
   expect(names("start")).toHaveLength(11);
 });
 
-test("of a group with retries all tasks run again, and what comes after them; of any other group only what failed", () => {
+test("a run retry repeats all tasks of a failed group with retries, but only the failed tasks of another group", () => {
   const retry = { retries: 1, delayMs: 0 };
   const groups = [
     { groupId: "unit", parent: null, docs: null, retry },

@@ -1,6 +1,6 @@
 /**
- * Trying a failed run again: whether, when, and what runs again. Only a failure of tasks is tried again: a run that ran
- * out of its time has none left, and what is deadlocked would be so again.
+ * Retries of a failed run: whether, when, and which tasks run again. Only a failure of tasks is retried: a run that timed
+ * out has no time left, and a deadlocked run would deadlock again.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Graph, TaskNode } from "../graph/graph.ts";
@@ -11,7 +11,7 @@ import type { InstanceTable, Spot } from "./instance-table.ts";
 import type { RunVerdict } from "./run-verdict.ts";
 import { FAILED } from "./states.ts";
 
-/** When a run that has come to this verdict is tried again; null: it is not. */
+/** When a run with this verdict is retried; null: it is not. */
 export function runRetryAt(
   manifest: Pick<DagManifest, "runRetry">,
   run: { readonly tryNumber: number; readonly verdict: RunVerdict; readonly isTimedOut: boolean },
@@ -24,9 +24,9 @@ export function runRetryAt(
 }
 
 /**
- * The instances that have failed, and all that come after them: of a map, those of the same items. With them the setups in
- * whose scope they are, and the teardowns of those: what they had made has been cleared away. A group with retries is one unit
- * of work: with one of its tasks all of them run again.
+ * The failed instances and everything downstream of them; in a map, within the same items. Also the setups in whose scopes
+ * they are, and the teardowns of these setups, because the resources were removed. A group with retries is one unit of work:
+ * with one of its tasks all of them run again.
  */
 export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
   const again = new Set<Instance>();
@@ -40,7 +40,7 @@ export function failedAndAfter(table: InstanceTable, graph: Graph): Instance[] {
   return [...again];
 }
 
-/** What is never run again without the setups in whose scope it is takes those with it, and their teardowns. */
+/** The setups in whose scopes the instances are, and their teardowns: the instances never run again without them. */
 export function setupsOf(table: InstanceTable, graph: Graph, instances: readonly Instance[]): Instance[] {
   const found = new Set<Instance>();
   const order = graph.nodes.map(({ manifest }) => manifest);
@@ -62,7 +62,7 @@ function* after(table: InstanceTable, instance: Instance): Iterable<Instance> {
   for (const index of downstream) yield* beside(table, instance, table.slots[index]!.node);
 }
 
-/** All that is in a group with retries around it, in the same item if the group has one unit of work per item. */
+/** All instances in the enclosing groups with retries; within the same item if the group has one unit of work per item. */
 export function* groupMates(table: InstanceTable, { level, node, ordinal }: Instance): Iterable<Instance> {
   const around = node.scope?.chain[level - 1] ?? null;
   for (let group = node.group; group !== null; group = group.parent) {
@@ -73,7 +73,7 @@ export function* groupMates(table: InstanceTable, { level, node, ordinal }: Inst
   }
 }
 
-/** The instances of another task in the items that both are in. */
+/** The instances of another task in the items that both share. */
 function* beside(
   table: InstanceTable,
   { level, node, ordinal }: Instance,

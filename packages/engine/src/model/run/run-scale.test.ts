@@ -5,7 +5,7 @@ import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts"
 import { compileGraph } from "../graph/graph.ts";
 import { RunModel } from "./run.ts";
 
-/** start -> `width` tasks -> end; `width` chains would be the same to the model. */
+/** start -> `width` tasks -> end; `width` chains would be the same for the model. */
 function fan(width: number): RunModel {
   const middle = Array.from({ length: width }, (_, i) => `t${i}`);
   const tasks = [
@@ -25,7 +25,7 @@ function finish(model: RunModel, taskId: string): void {
   model.apply({ type: "succeeded", taskId, mapIndex: -1, attempt, at: 1, skip: [] }, 1);
 }
 
-test("an event costs its direct downstream, whatever the size of the run", () => {
+test("an event costs its direct downstream, for any size of the run", () => {
   for (const width of [10, 1_000, 100_000]) {
     const model = fan(width);
     expect(model.looks).toBe(width + 2);
@@ -35,13 +35,13 @@ test("an event costs its direct downstream, whatever the size of the run", () =>
     model.takeChanges();
     const before = model.looks;
     for (let i = 0; i < 10; i++) finish(model, `t${i}`);
-    // One look at `end` for each of the ten.
+    // One evaluation of `end` for each of the ten.
     expect(model.looks - before).toBe(10);
     expect(model.takeChanges().length).toBe(width === 10 ? 11 : 10);
   }
 });
 
-test("a task that was let through is not looked at again, however many upstream tasks still end", () => {
+test("a scheduled task is not evaluated again when more upstream tasks end", () => {
   const upstream = Array.from({ length: 1_000 }, (_, i) => `t${i}`);
   const tasks = [
     ...upstream.map((id) => taskManifest(id)),
@@ -54,7 +54,7 @@ test("a task that was let through is not looked at again, however many upstream 
   expect(model.looks - before).toBe(1);
 });
 
-test("a chain of 100,000 fails from end to end in one event, each task looked at once", () => {
+test("a chain of 100,000 tasks fails in one event, with one evaluation per task", () => {
   const count = 100_000;
   const tasks = Array.from({ length: count }, (_, i) =>
     taskManifest(`t${i}`, { upstream: i ? [`t${i - 1}`] : [] }),

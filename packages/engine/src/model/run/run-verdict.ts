@@ -5,13 +5,13 @@ export type RunVerdict =
   | { readonly state: "success" }
   | { readonly state: "failed"; readonly reason: "task_failure" | "all_tasks_deadlocked" };
 
-/** How a run ends, whatever its tasks say, when nothing is left to do in it: it is out of time, or somebody has ended it. */
+/** How a run ends once no work is left, in any state of its tasks: it timed out or was ended manually. */
 export interface RunEnding {
   readonly state: "success" | "failed";
   readonly reason: string | null;
 }
 
-/** How a run stands: O(1), by its tally alone. A task that waits is active, so a run of waiting tasks is no deadlock. */
+/** The verdict from the tally alone, O(1). A waiting task is active: a run of waiting tasks is not deadlocked. */
 export function runVerdict(tally: Readonly<Tally>): RunVerdict {
   const { active, failedLeaves, held, retrying, unfinished, unmade } = tally;
   if (unmade > 0 || retrying > 0) return { state: "running" };

@@ -15,7 +15,7 @@ const row = (taskId: string, facts: Partial<InstanceRow> = {}): InstanceRow => {
   return { taskId, ...fresh, attempt: null, retryAt: null, infraLosses: 0, ...facts };
 };
 
-/** A started run with a row for each task, and short ways to make things happen to it. */
+/** A started run with a row for each task, and shortcuts to drive it. */
 function runOf(
   tasks: TaskManifest[],
   rows: InstanceRow[] = [],
@@ -49,7 +49,7 @@ function runOf(
   };
 }
 
-test("a chain: each task becomes ready when the one before it succeeded, and the run ends", () => {
+test("a chain: each task becomes ready when the previous one has succeeded, and the run ends", () => {
   const run = runOf([task("a"), task("b", ["a"])]);
   expect(run.ready()).toEqual(["a"]);
   expect(run.ready()).toEqual([]);
@@ -65,7 +65,7 @@ test("a chain: each task becomes ready when the one before it succeeded, and the
   expect(run.model.get("a")).toMatchObject({ startedAt: 5, endedAt: 5, attempt: "a-1" });
 });
 
-test("a failed middle task with an allDone leaf that succeeds: the run succeeds", () => {
+test("a run with a failed middle task succeeds if its allDone leaf succeeds", () => {
   const run = runOf([task("a"), task("b", ["a"]), task("c", ["b"], { rule: "allDone" })]);
   run.queue("a");
   run.fail("a");
@@ -76,7 +76,7 @@ test("a failed middle task with an allDone leaf that succeeds: the run succeeds"
   expect(run.model.verdict()).toEqual({ state: "success" });
 });
 
-test("what one event causes is judged together: a failure and a skip at once count as a failure", () => {
+test("all effects of one event are evaluated together: a failure and a skip count as a failure", () => {
   const run = runOf([
     task("a"),
     task("onSkip", ["a"], { rule: "allSkipped" }),
@@ -94,7 +94,7 @@ test("what one event causes is judged together: a failure and a skip at once cou
 });
 
 describe("reports", () => {
-  test("of an unknown task, of another attempt, or in the wrong state are ignored", () => {
+  test("are ignored for an unknown task, another attempt or a wrong state", () => {
     const run = runOf([task("a")]);
     expect(run.queue("ghost")).toBe(false);
     expect(run.succeed("a")).toBe(false);
@@ -112,7 +112,7 @@ describe("reports", () => {
 });
 
 describe("retries", () => {
-  test("a failure is retried while tries are left, each in its time", () => {
+  test("happens while tries are left, each at its time", () => {
     const run = runOf([task("a", [], { retries: 2 })]);
     for (const tryNumber of [1, 2, 3]) {
       expect(run.ready()).toEqual(["a"]);
@@ -129,14 +129,14 @@ describe("retries", () => {
     expect(run.model.nextRetryAt()).toBeNull();
   });
 
-  test("not when the author said so", () => {
+  test("does not happen if the author disabled it", () => {
     const run = runOf([task("a", [], { retries: 2 })]);
     run.queue("a");
     run.fail("a", false);
     expect(run.state("a")).toBe("failed");
   });
 
-  test("the earliest comes first, and one retried by hand is not due again", () => {
+  test("happens earliest first, and not twice for a task retried manually", () => {
     const run = runOf(["a", "b", "c"].map((id) => task(id, [], { retries: 1 })));
     for (const [id, at] of [
       ["a", 30],
@@ -152,7 +152,7 @@ describe("retries", () => {
     expect(run.model.fireRetries(100)).toBe(2);
   });
 
-  test("waiting for one survives a reload", () => {
+  test("survives a reload while it waits", () => {
     const run = runOf(
       [task("a", [], { retries: 1 })],
       [row("a", { state: "up_for_retry", tryNumber: 1, maxTries: 1, retryAt: 40 })],
@@ -162,7 +162,7 @@ describe("retries", () => {
     expect(run.model.get("a")).toMatchObject({ state: "scheduled", tryNumber: 2, retryAt: null });
   });
 
-  test("if the upstream was cleared meanwhile, the retry waits for it", () => {
+  test("waits for an upstream that was cleared in the meantime", () => {
     const waiting = row("b", { state: "up_for_retry", tryNumber: 1, maxTries: 3, retryAt: 40 });
     const run = runOf([task("a"), task("b", ["a"], { retries: 3 })], [row("a"), waiting]);
     run.model.fireRetries(40);
@@ -174,7 +174,7 @@ describe("retries", () => {
 });
 
 describe("a lost attempt", () => {
-  test("costs no try, and gets a new attempt", () => {
+  test("uses no try, and gets a new attempt", () => {
     const run = runOf([task("a")]);
     run.ready();
     run.queue("a");
@@ -215,7 +215,7 @@ describe("a branch", () => {
     task("join", ["left", "right"], { rule: "noneFailedMinOneSuccess" }),
   ];
 
-  test("skips what it rules out at once, and nothing that has started", () => {
+  test("skips excluded tasks at once, except those that have started", () => {
     const run = runOf([...tasks, task("free"), task("eager")]);
     run.queue("pick");
     run.queue("eager");
@@ -233,14 +233,14 @@ describe("a branch", () => {
     expect(run.state("join")).toBe("scheduled");
   });
 
-  test("is obeyed again when a task it ruled out is cleared alone, but not when the branch was cleared too", () => {
+  test("skips an excluded task again that alone was cleared, but not if the branch was cleared too", () => {
     const journal = { skips: [{ taskId: "pick", mapIndex: -1, skip: ["left"] }] };
     const done = row("pick", { state: "success", tryNumber: 1 });
     expect(runOf(tasks, [done], journal).states()).toMatchObject({ left: "skipped", right: "scheduled" });
     expect(runOf(tasks, [row("pick")], journal).states()).toMatchObject({ left: "none", right: "none" });
   });
 
-  test("does not stop, after a reload, a task that was under way when it spoke", () => {
+  test("does not stop, after a reload, a task that was active when the branch ended", () => {
     const run = runOf(
       tasks,
       [row("pick", { state: "success", tryNumber: 1 }), row("left", { state: "scheduled", tryNumber: 1 })],
@@ -251,10 +251,10 @@ describe("a branch", () => {
   });
 });
 
-describe("a gate on the past", () => {
+describe("a gate on earlier runs", () => {
   const tasks = [task("a", [], { dependsOnPast: true }), task("b", ["a"])];
 
-  test("holds the task, keeps the run from being called deadlocked, and is asked about once", () => {
+  test("holds the task, prevents a deadlock verdict, and is reported once", () => {
     const run = runOf(tasks);
     expect(run.ready()).toEqual([]);
     expect(run.model.takeGated().map((i) => i.node.id)).toEqual(["a"]);
@@ -295,7 +295,7 @@ describe("deferral and reschedule", () => {
     expect(run.model.verdict()).toEqual({ state: "success" });
   });
 
-  test("a wait is overdue at its own timeout or at that of the try, whichever comes first", () => {
+  test("a wait times out at its own timeout or that of the try, whichever comes first", () => {
     const run = runOf([task("a", [], { timeoutMs: 100 })]);
     run.queue("a");
     run.begin("a");
@@ -310,7 +310,7 @@ describe("deferral and reschedule", () => {
     expect(run.model.takeOverdue(105)).toEqual([run.model.get("a")]);
   });
 
-  test("a try goes on from its last wait after a lost attempt, and begins again after a failure", () => {
+  test("a try resumes at its last wait after a lost attempt, and restarts after a failure", () => {
     const run = runOf([task("a", [], { retries: 1 })]);
     run.queue("a");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: WAIT }, 5);
@@ -326,7 +326,7 @@ describe("deferral and reschedule", () => {
     expect(run.model.get("a")).toMatchObject({ state: "scheduled", resumedAttempt: null, tryNumber: 2 });
   });
 
-  test("a task may begin by waiting, and takes no slot unless its pool says so", () => {
+  test("a task may begin with a wait, and occupies no slot unless its pool requires it", () => {
     const run = runOf([task("a"), task("b")]);
     const start = (taskId: string, keepsSlot: boolean) =>
       run.model.apply(
@@ -344,7 +344,7 @@ describe("deferral and reschedule", () => {
     expect(run.model.takeChanges()[0]).toMatchObject({ from: "deferred", wasOccupying: true });
   });
 
-  test("a rescheduled task is woken in the same try", () => {
+  test("a rescheduled task resumes in the same try", () => {
     const run = runOf([task("a")]);
     run.queue("a");
     run.model.apply({ type: "rescheduled", ...run.of("a"), retryAt: 90 }, 5);
@@ -354,7 +354,7 @@ describe("deferral and reschedule", () => {
   });
 });
 
-test("an instance that was cleared while it ran starts over when its old attempt has ended", () => {
+test("an instance cleared while it ran starts over when the old attempt has ended", () => {
   const restarting = row("a", { state: "restarting", tryNumber: 1, maxTries: 1, attempt: "old" });
   const run = runOf([task("a")], [restarting]);
   expect([run.succeed("a"), run.fail("a"), run.lose("a")]).toEqual([false, false, false]);
@@ -371,12 +371,12 @@ test.each(["stopped", "restarted"] as const)("an attempt that runs as it should 
   expect(run.state("a")).toBe("running");
 });
 
-test("deadlock: nothing is under way and no rule can ever be satisfied", () => {
+test("a run is deadlocked if no task is active and no rule can be satisfied", () => {
   const run = runOf([task("a"), task("b", ["a"], { rule: "allSkipped" })], [row("a", { state: "removed" })]);
   expect(run.model.verdict()).toEqual({ state: "failed", reason: "all_tasks_deadlocked" });
 });
 
-test("deadlock is seen once nothing is held any more", () => {
+test("a deadlock is detected once no task is held any more", () => {
   const stuck = [task("a"), task("b", ["a"], { rule: "allSkipped" })];
   const run = runOf([...stuck, task("gated", [], { dependsOnPast: true })], [row("a", { state: "removed" })]);
   expect(run.model.verdict()).toEqual({ state: "running" });
@@ -387,7 +387,7 @@ test("deadlock is seen once nothing is held any more", () => {
   expect(run.model.verdict()).toEqual({ state: "failed", reason: "all_tasks_deadlocked" });
 });
 
-test("halting ends what is under way, skips the rest, and lets teardowns run", () => {
+test("a halt ends active tasks, skips the others, and lets teardowns run", () => {
   const retry = row("r", { state: "up_for_retry", tryNumber: 1, maxTries: 1, retryAt: 9 });
   const run = runOf(
     [
@@ -403,14 +403,14 @@ test("halting ends what is under way, skips the rest, and lets teardowns run", (
   run.queue("a");
   run.begin("a");
   expect(run.model.apply({ type: "halted", at: 8, reason: "cancelled", active: "failed" }, 8)).toBe(true);
-  // What waits for its next try has failed already, and that is what remains of it.
+  // A task that waits for its next try has failed already, and stays failed.
   expect(run.states()).toEqual({ a: "failed", q: "skipped", r: "failed", b: "skipped", down: "scheduled" });
   expect(run.model.nextRetryAt()).toBeNull();
   expect(run.succeed("a")).toBe(false);
 });
 
 describe("changes", () => {
-  test("are net: what came back to the stored state is none, and a new attempt is one", () => {
+  test("are net: a return to the stored state is no change, and a new attempt is one", () => {
     const run = runOf([task("a")]);
     run.queue("a");
     run.model.apply({ type: "unqueued", ...run.of("a") }, 2);
@@ -426,7 +426,7 @@ describe("changes", () => {
     expect(run.model.takeChanges()).toEqual([]);
   });
 
-  test("given back, are taken again with what was stored before", () => {
+  test("are returned again with their previous stored values after giveBack", () => {
     const run = runOf([task("a")]);
     run.queue("a");
     const changes = run.model.takeChanges();
@@ -436,7 +436,7 @@ describe("changes", () => {
     expect(run.state("a")).toBe("scheduled");
   });
 
-  test("include rows for tasks that have none yet", () => {
+  test("include rows for tasks without a row", () => {
     const model = RunModel.load(compileGraph(dagManifest([task("a"), task("b", ["a"])])), []);
     model.start(1);
     expect(model.takeChanges().map(({ instance, from }) => [instance.node.id, from, instance.state])).toEqual(

@@ -1,11 +1,11 @@
 /**
- * The decisions of one run, in memory: given what happened, what is next? The owner of a run loads it, feeds it
- * events, takes what became ready and what changed, and stores the changes in one transaction.
+ * The decisions of one run, in memory: given an event, what is next? The owner of a run loads it, applies events, takes
+ * ready tasks and changes, and stores the changes in one transaction.
  *
- * Nothing here survives the process, and nothing needs to: `load` of the stored rows plus `start` arrives at the same
- * decisions. An event costs its direct downstream, plus the same for every further instance it makes end; never the
- * size of the run. What one event causes is settled in topological order, so that each task is judged once, when all
- * that the event did to its upstream is known: a failure and a skip that reach it together count as a failure.
+ * No state here has to survive the process: `load` of the stored rows plus `start` gives the same decisions. An event costs
+ * its direct downstream, plus the same for every further instance that it ends; never the size of the run. The effects of
+ * one event are settled in topological order, so that each task is evaluated once, when all effects on its upstream are
+ * known: a failure and a skip that reach it together count as a failure.
  */
 import { Branches, type BranchVerdict } from "../graph/branches.ts";
 import type { Graph } from "../graph/graph.ts";
@@ -28,18 +28,18 @@ import type { Tally } from "./tally.ts";
 
 type AttemptEvent = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
-/** What a run is loaded with besides the rows of its instances. */
+/** The stored state of a run other than its instances. */
 export interface RunJournal {
   readonly skips?: readonly BranchVerdict[];
-  /** How long the lists are that its maps run over. */
+  /** The lengths of the lists of its maps. */
   readonly expansions?: readonly ExpansionRow[];
-  /** Left out: nothing but the order of its tasks drives it. */
+  /** Left out: only the order of its tasks drives it. */
   readonly drive?: Drive | null;
-  /** Of groups with retries or callbacks. */
+  /** Groups with retries, callbacks or notices. */
   readonly groups?: readonly GroupRow[];
 }
 
-/** What is stored with the changes of instances. */
+/** Changes that are stored with the changes of instances. */
 interface OtherChanges {
   readonly maps?: MapChanges | null;
   readonly groups?: readonly GroupChange[] | null;
@@ -52,12 +52,12 @@ export class RunModel {
   readonly #table: InstanceTable;
   readonly #moves: Moves;
   readonly #orders: Orders | null;
-  /** null: it has no maps. */
+  /** null: the DAG has no maps. */
   readonly #mapping: Mapping | null;
   readonly #branches: Branches;
   readonly #settling: Settling;
 
-  /** Tasks without a row get a new instance (a change from null); rows without a task are left alone. */
+  /** Tasks without a row get a new instance (a change from null); rows without a task are ignored. */
   static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
     const table = loadTable(graph, rows, journal.expansions ?? []);
     table.groups?.restore(journal.groups ?? []);
@@ -77,7 +77,7 @@ export class RunModel {
     this.#settling = new Settling({ table, moves, branches, mapping, orders, end });
   }
 
-  /** How many instances were looked at so far: the measure of work. */
+  /** The number of evaluated instances so far: the measure of work. */
   get looks(): number {
     return this.#settling.looks;
   }
@@ -94,12 +94,12 @@ export class RunModel {
     for (const slot of this.#table.slots) yield* slot.instances;
   }
 
-  /** How the direct upstream of an instance stands: what its rule is judged by. */
+  /** The states of the direct upstream of an instance, which its rule is evaluated against. */
   upstreamOf(instance: Instance): Readonly<Counters> {
     return this.#table.countersOf(instance);
   }
 
-  /** Once after `load`: decides everything that the stored states already allow. */
+  /** Call once after `load`: makes all decisions that the stored states allow. */
   start(now: number): void {
     this.#moves.now = now;
     this.#branches.repeat();
@@ -121,22 +121,22 @@ export class RunModel {
     return isApplied;
   }
 
-  /** Became `scheduled` since the last call; the try number already is that of the coming try. */
+  /** Instances that became `scheduled` since the last call. Their try number is already that of the coming try. */
   takeReady(): Instance[] {
     return this.#moves.takeReady();
   }
 
-  /** Held for the past of the DAG since the last call; each waits for `gateOpened`. */
+  /** Instances held for earlier runs of the DAG since the last call; each waits for `gateOpened`. */
   takeGated(): Instance[] {
     return this.#settling.takeGated().filter(({ gate }) => gate === "waiting");
   }
 
-  /** Maps that may run once it is known over how many items; each waits for `expanded` or `unmappable`. */
+  /** Maps that need the length of their list; each waits for `expanded` or `unmappable`. */
   takeExpandable(): ScopePlace[] {
     return this.#mapping?.takeExpandable() ?? [];
   }
 
-  /** What is to be stored about maps, before the changes; null: nothing. */
+  /** The changes of maps, to be stored before the other changes; null: none. */
   takeMapChanges(): MapChanges | null {
     return this.#mapping?.takeChanges() ?? null;
   }
@@ -150,12 +150,12 @@ export class RunModel {
     this.#mapping?.label(instance, label);
   }
 
-  /** The items of some map have no instances yet: `make` them. */
+  /** Whether items of a map lack instances: `make` creates them. */
   get isGrowing(): boolean {
     return this.#mapping?.isGrowing === true;
   }
 
-  /** Makes up to about `most` instances of expanded maps. Answers how many: 0 if there was none to make, or no room. */
+  /** Creates about `most` instances of expanded maps. Returns their number: 0 if none is left or there is no room. */
   make(most: number, now: number): number {
     this.#moves.now = now;
     const made = this.#mapping?.make(most) ?? 0;
@@ -165,17 +165,16 @@ export class RunModel {
     return made;
   }
 
-  /** Where the items of its maps are. */
   get expansions(): Expansions {
     return this.#table.expansions;
   }
 
-  /** The net change of each instance since the last call, which counts as committed from now on. */
+  /** The net changes of instances since the last call. They count as committed from now on. */
   takeChanges(): Change[] {
     return this.#table.takeChanges();
   }
 
-  /** The transaction with these changes did not happen: the next `takeChanges` has them again. */
+  /** The transaction with these changes failed: the next `takeChanges` returns them again. */
   giveBack(changes: readonly Change[], others: OtherChanges = {}): void {
     this.#table.giveBack(changes);
     if (others.maps) this.#mapping?.giveBack(others.maps);
@@ -183,12 +182,12 @@ export class RunModel {
     this.drive?.giveBack();
   }
 
-  /** Its groups with retries or callbacks; null: there are none. */
+  /** Groups with retries, callbacks or notices; null: none. */
   get groups(): Groups | null {
     return this.#table.groups;
   }
 
-  /** Finished instances begin again: of a group whose next try is due, of a failed run. `archive` gets each as it was. */
+  /** Starts finished instances again: of a group's next try, or of a failed run. `archive` receives each previous state. */
   repeat(instances: readonly Instance[], now: number, archive: (instance: Instance) => void): boolean {
     if (instances.length === 0) return false;
     this.#moves.now = now;
@@ -203,12 +202,12 @@ export class RunModel {
     return isOpen ? { state: "running" } : runVerdict(this.counts);
   }
 
-  /** What runs again in the next try of a failed run. */
+  /** The instances that run again in the next try of a failed run. */
   retried(from: "failure" | "start"): Instance[] {
     return from === "start" ? [...this.instances()] : failedAndAfter(this.#table, this.graph);
   }
 
-  /** Finished tasks that were asked to begin again do so, if nothing has to see their end stored first (orders.ts). */
+  /** Finished tasks with a waiting start begin again, unless their end has to be stored first (orders.ts). */
   beginAgain(now: number, archive: (instance: Instance) => void): boolean {
     this.#moves.now = now;
     const hasBegun = this.#orders?.beginAgain(archive) === true;
@@ -216,27 +215,27 @@ export class RunModel {
     return hasBegun;
   }
 
-  /** Some finished task is to begin again in the next turn: its end had to be stored first. */
+  /** Whether a finished task starts again in the next turn, because its end has to be stored first. */
   get isPending(): boolean {
     return this.#orders?.isPending === true;
   }
 
-  /** Attempts that were asked to stop since the last call: for the owner to see to, once this is stored. */
+  /** Attempts to be stopped, since the last call. The owner stops them once the changes are stored. */
   takeCancels(): Cancel[] {
     return this.#orders?.takeCancels() ?? [];
   }
 
-  /** Waiting instances that held slots of their pool and have given them up since the last call. */
+  /** Waiting instances that released their pool slots since the last call. */
   takeReleased(): Instance[] {
     return this.#orders?.takeReleased() ?? [];
   }
 
-  /** Why the current attempt of a task is to stop; null: it is not. */
+  /** Why the current attempt of a task has to stop; null: it does not. */
   stopping(instance: Instance): string | null {
     return this.drive?.stopping(instance.node.id) ?? null;
   }
 
-  /** When the next retry of a task or a group, reschedule or tick is due; null: none waits. */
+  /** When the next retry of a task or group, reschedule or tick is due; null: none. */
   nextRetryAt(): number | null {
     const never = Number.POSITIVE_INFINITY;
     const [tick, group] = [this.drive?.nextTickAt() ?? never, this.#table.groups?.nextAt() ?? never];
@@ -244,7 +243,7 @@ export class RunModel {
     return next === never ? null : next;
   }
 
-  /** Applies `retryDue` to all that are due, and starts what has its time now; returns to how many. */
+  /** Applies `retryDue` to all due instances and starts tasks whose tick is due. Returns their number. */
   fireRetries(now: number): number {
     let fired = 0;
     const { moments } = this.#moves;
@@ -259,17 +258,17 @@ export class RunModel {
     return fired;
   }
 
-  /** When the next wait runs out of time; null: none does. */
+  /** When the next wait times out; null: none does. */
   nextDeadline(): number | null {
     return this.#moves.moments.nextDeadline();
   }
 
-  /** Deferred instances that are out of time. What becomes of them is for the owner to say, in this very turn. */
+  /** Deferred instances whose wait has timed out. The owner has to decide their result in the same turn. */
   takeOverdue(now: number): Instance[] {
     return this.#moves.moments.takeOverdue(now);
   }
 
-  /** A loaded instance goes on from where it is. */
+  /** Continues a loaded instance from its stored state. */
   #resume(instance: Instance): void {
     const { state } = instance;
     if (state === "scheduled") this.#moves.isReady(instance);
@@ -297,7 +296,7 @@ export class RunModel {
         if (instance.gate !== "waiting") return false;
         this.#table.letGo(instance);
         instance.gate = "open";
-        // Its upstream may have begun again meanwhile.
+        // Its upstream may have started again in the meantime.
         this.#table.reconsiderOne(instance);
         return true;
       case "retryDue":
@@ -365,8 +364,7 @@ export class RunModel {
     instance.retryAt = null;
     if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
     if (this.#table.verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
-    // Its upstream was cleared or begins again: it waits for them, like any task that has not started. If it was to be
-    // repeated, that was for their sake.
+    // Its upstream was cleared or starts again: it waits like a new task, and consumes a start added for its upstream.
     if (this.drive?.needsStart(instance.node.id) === false) this.drive.takeStart(instance.node.id);
     return this.#moves.reset(instance);
   }
@@ -384,7 +382,7 @@ export class RunModel {
     for (const slot of this.#table.slots) {
       const { node, instances } = slot;
       const isTeardown = node.manifest.role === "teardown";
-      // It is left to run, and may have waited for what is not made any more.
+      // It may run now: it may have waited for instances that will not be created.
       if (isTeardown) this.#table.reconsider(slot);
       for (const instance of instances) {
         if (isTeardown || isFinished(instance.state)) continue;

@@ -1,6 +1,6 @@
 /**
- * What follows from a change: judges what is on the agenda in topological order, so that whatever ends by it adds only
- * later ones; then groups that have nothing left to do, which others may see now; then what the run's own rules make of it.
+ * Computes the consequences of a change: evaluates the agenda in topological order, so that an end adds only later tasks;
+ * then groups whose tasks have all ended; then the run's own signal rules.
  */
 import type { Branches } from "../graph/branches.ts";
 import type { Mapping } from "../map/mapping.ts";
@@ -20,7 +20,7 @@ interface SettlingParts {
 }
 
 export class Settling {
-  /** How many instances were looked at so far: the measure of work. */
+  /** The number of evaluated instances so far: the measure of work. */
   looks = 0;
   readonly #parts: SettlingParts;
   readonly #gated: Instance[] = [];
@@ -29,7 +29,7 @@ export class Settling {
     this.#parts = parts;
   }
 
-  /** Held for the past of the DAG since the last call. */
+  /** Instances held for earlier runs of the DAG since the last call. */
   takeGated(): Instance[] {
     return this.#gated.splice(0);
   }
@@ -44,7 +44,7 @@ export class Settling {
           if (slot.idle === 0) break;
           if (instance.state !== "none" || isHeld(instance) || instance.position < 0) continue;
           this.looks++;
-          // Nothing distinguishes the others from this one.
+          // The other instances would get the same verdict.
           if (!this.#decide(instance) && slot.standing.isShared && !slot.guard) break;
         }
       }
@@ -54,12 +54,12 @@ export class Settling {
   #endGroups(): boolean {
     const { branches, moves, table } = this.#parts;
     const ended = table.groups?.settle(moves.now) ?? [];
-    // What branches in them have ruled out outside of them.
+    // Now the branches inside these groups skip tasks outside of them.
     for (const group of ended) branches.repeatOf(table.groups!.instancesOf(group));
     return ended.length > 0;
   }
 
-  /** false: it has to wait. */
+  /** false: the instance has to wait. */
   #decide(instance: Instance): boolean {
     const { end, mapping, moves, orders, table } = this.#parts;
     if (isUnexpanded(instance) && !mapping!.isJudged(instance)) {

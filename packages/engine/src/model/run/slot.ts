@@ -1,34 +1,34 @@
-/** What a run keeps in memory about each task and each map, and where in them something lies. */
+/** The in-memory state of each task and each map of a run, and positions in them. */
 import type { TaskNode } from "../graph/graph.ts";
 import type { Scope } from "../graph/scope.ts";
 import type { Standing } from "../graph/standing.ts";
 import type { Instance } from "./instance.ts";
 
-/** What the run knows about one task. */
+/** The state of one task in a run. */
 export interface Slot {
   readonly node: TaskNode;
   readonly standing: Standing;
-  /** How the setups stand in whose scope it is, without those directly before it; null: there are none. */
+  /** The states of the setups in whose scopes it is, except those directly upstream; null: none. */
   guard: Standing | null;
-  /** One; of a mapped task one per item, and one for each place that is not expanded yet. */
+  /** One instance; for a mapped task one per item, and a stand-in for each place that is not expanded yet. */
   instances: Instance[];
-  /** By map index, where that is not the place in `instances`: in a scope within another. */
+  /** By map index, if that is not the index in `instances`: in nested scopes. */
   readonly byIndex: Map<number, Instance> | null;
-  /** Instances in state none that are not held: those a new verdict could move. */
+  /** Instances in state none that are not held: a new verdict could change them. */
   idle: number;
-  /** Which of them are on the agenda. */
+  /** The instances on the agenda. */
   due: "all" | Instance[] | null;
 }
 
-/** What the run knows about one map. */
+/** The state of one map in a run. */
 export interface ScopeSlot {
   readonly scope: Scope;
   readonly standing: Standing;
-  /** Where it is on the agenda: by the item of its parent. */
+  /** Its places on the agenda: by item of the parent. */
   readonly due: Set<number>;
 }
 
-/** Where something lies: in that item of the scope of that depth. */
+/** A position: an item of the scope at a depth. */
 export interface Spot {
   readonly level: number;
   readonly ordinal: number;

@@ -1,14 +1,14 @@
-/** The states of task instances and runs, written down once: SQL checks, API enums and diagrams follow this table. */
+/** The states of task instances and runs, defined once: SQL checks, API enums and diagrams follow this table. */
 
-/** What a task state means to everyone who has to treat states in groups. */
+/** Properties of a task state. */
 interface TaskStateFacts {
-  /** Nothing more happens to the instance by itself; only a person may move it on. */
+  /** The instance no longer changes by itself; only a user can change it. */
   readonly finished: boolean;
-  /** Counts as a failure of the instance when the run is judged. */
+  /** Counts as a failure in the verdict on the run. */
   readonly failed: boolean;
-  /** Counts as a success of the instance when the run is judged. */
+  /** Counts as a success in the verdict on the run. */
   readonly succeeded: boolean;
-  /** Takes slots of its pool and of its limits. */
+  /** Occupies slots of its pool and limits. */
   readonly occupying: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** Numbers about a run's instances that are kept up to date change by change, so that nobody has to count. */
+/** Counts of a run's instances, updated with each change. */
 
 import type { Counters } from "../graph/trigger-rules.ts";
 import type { Instance } from "./instance.ts";
@@ -11,14 +11,14 @@ export class Tally {
   >;
   unfinished = 0;
   failedLeaves = 0;
-  /** In state none, let through by their rule, but held: by the past, or until the length of a mapping is known. */
+  /** Instances in state none that their rule allows to run, but that are held: for earlier runs, a map length or a start. */
   held = 0;
-  /** Instances of expanded maps that are still to be made. */
+  /** Instances of expanded maps that are still to be created. */
   unmade = 0;
   /** Groups that have failed and wait for their next try. */
   retrying = 0;
 
-  /** Under way in any sense: every unfinished instance that was let through. */
+  /** Every unfinished instance that was scheduled at least. */
   get active(): number {
     return this.unfinished - this.byState.none;
   }
@@ -35,7 +35,7 @@ export class Tally {
   }
 }
 
-/** Books `by` instances of an upstream that ended in `state`; unfinished ones are in `total` only. */
+/** Counts `by` upstream instances that ended in `state`; unfinished ones count in `total` only. */
 export function book(
   counters: Counters,
   state: TaskState,

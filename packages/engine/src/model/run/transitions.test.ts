@@ -12,7 +12,7 @@ import {
 } from "./states.ts";
 import { mayMove, mayMoveRun, RUN_MOVES, TASK_MOVES } from "./transitions.ts";
 
-test("the states and their groups are the ones the rules know", () => {
+test("the states and their sets are those of the specification", () => {
   expect(ALL_TASK_STATES).toHaveLength(13);
   expect(FINISHED).toEqual(new Set(["success", "failed", "skipped", "upstream_failed", "removed"]));
   expect(UNFINISHED.size + FINISHED.size).toBe(13);
@@ -22,7 +22,7 @@ test("the states and their groups are the ones the rules know", () => {
   expect(ALL_RUN_STATES).toEqual(["queued", "running", "success", "failed"]);
 });
 
-test("a finished instance moves nowhere but back to its beginning, a finished run and what was removed nowhere", () => {
+test("a finished instance can only return to `none`, a finished run or removed instance cannot change", () => {
   for (const from of ALL_TASK_STATES) {
     const ways = ALL_TASK_STATES.filter((to) => mayMove(from, to));
     if (isFinished(from)) expect(ways, from).toEqual(from === "removed" ? [] : ["none"]);
@@ -32,19 +32,19 @@ test("a finished instance moves nowhere but back to its beginning, a finished ru
   expect(ALL_RUN_STATES.filter((to) => mayMoveRun("success", to) || mayMoveRun("failed", to))).toEqual([]);
 });
 
-test("slots are taken by admission only, and a try begins nowhere else", () => {
+test("only admission occupies slots, and a try begins nowhere else", () => {
   const intoQueued = ALL_TASK_STATES.filter((from) => mayMove(from, "queued"));
   expect(intoQueued).toEqual(["scheduled"]);
   expect(ALL_TASK_STATES.filter((from) => mayMove(from, "running"))).toEqual(["queued"]);
 });
 
-test("every state can be reached and every unfinished one can end", () => {
+test("every state can be reached, and every unfinished state can end", () => {
   const reach = (from: readonly string[], table: Readonly<Record<string, object>>) => {
     const seen = new Set(from);
     for (const state of seen) for (const to of Object.keys(table[state]!)) seen.add(to);
     return seen;
   };
-  // Only an edit removes: the run goes on with a version that has the task no more.
+  // Only an edit removes an instance: the run continues with a version without the task.
   const reached = reach(["none"], TASK_MOVES);
   expect(ALL_TASK_STATES.filter((state) => !reached.has(state))).toEqual(["removed"]);
   for (const state of UNFINISHED) expect(reach([state], TASK_MOVES), state).toContain("failed");
@@ -60,9 +60,9 @@ test("the diagrams show every move of the table", () => {
   expect(runStateDiagram()).toBe(`stateDiagram-v2
   [*] --> queued
   queued --> running: scheduler · it is due and the DAG may have one more active run
-  running --> queued: scheduler · it only waits for the past, and an earlier date needs its place
+  running --> queued: scheduler · it only waits for earlier runs, and an earlier date needs its slot
   running --> success: scheduler · all tasks ended, no leaf failed
-  running --> failed: scheduler · all tasks ended and a leaf failed, or nothing can run any more
+  running --> failed: scheduler · all tasks ended and a leaf failed, or no task can run
   success --> [*]
   failed --> [*]
   note right of queued

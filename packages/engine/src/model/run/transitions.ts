@@ -1,9 +1,9 @@
 /**
- * THE transition table. Whoever changes a state finds the change here or it does not happen: the run model refuses
- * any other, the store names the states it leaves, and the diagrams in the docs are drawn from it.
+ * The only transition table. Every state change is listed here: the run model rejects any other, the store names the states
+ * it leaves, and the diagrams in the docs are drawn from it.
  *
- * Moves are made by the system. Edits are made by people (clear, mark), from any state; they bump the run's generation,
- * so that its owner reloads.
+ * Moves are made by the system. Edits are made by users (clear, mark), from any state. They increment the run's generation,
+ * so that its owner reloads it.
  */
 import type { RunState, TaskState } from "./states.ts";
 
@@ -17,7 +17,7 @@ type Moves<S extends string> = { readonly [From in S]: { readonly [To in S]?: Mo
 const halted: Move = { by: "scheduler", why: "the run was ended" };
 const stopped: Move = { by: "scheduler", why: "a streaming task was stopped" };
 const restarted: Move = { by: "scheduler", why: "it was restarted" };
-const again: Move = { by: "scheduler", why: "it, or what is upstream of it, was started again" };
+const again: Move = { by: "scheduler", why: "it or an upstream task was started again" };
 const ended = {
   success: { by: "executor", why: "the task succeeded" },
   failed: { by: "executor", why: "the task failed, no try is left" },
@@ -31,16 +31,16 @@ const ended = {
 export const TASK_MOVES: Moves<TaskState> = {
   none: {
     scheduled: { by: "scheduler", why: "its trigger rule is satisfied" },
-    skipped: { by: "scheduler", why: "its trigger rule or a branch ruled it out" },
+    skipped: { by: "scheduler", why: "its trigger rule or a branch skips it" },
     upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
     success: stopped,
   },
   scheduled: {
     queued: { by: "admission", why: "its pool and limits have room" },
-    deferred: { by: "scheduler", why: "it begins by waiting for its trigger" },
-    skipped: { by: "scheduler", why: "a branch ruled it out, or it was stopped" },
+    deferred: { by: "scheduler", why: "it begins with a wait for its trigger" },
+    skipped: { by: "scheduler", why: "a branch skips it, or it was stopped" },
     success: stopped,
-    none: { by: "scheduler", why: "what is upstream of it was started again" },
+    none: { by: "scheduler", why: "an upstream task was started again" },
   },
   queued: {
     ...ended,
@@ -59,7 +59,7 @@ export const TASK_MOVES: Moves<TaskState> = {
   },
   up_for_retry: {
     scheduled: { by: "scheduler", why: "the retry is due" },
-    none: { by: "scheduler", why: "it was restarted, or its trigger rule does not hold any more" },
+    none: { by: "scheduler", why: "it was restarted, or its trigger rule no longer holds" },
     failed: halted,
     skipped: halted,
     success: stopped,
@@ -89,15 +89,15 @@ export const TASK_MOVES: Moves<TaskState> = {
 export const RUN_MOVES: Moves<RunState> = {
   queued: { running: { by: "scheduler", why: "it is due and the DAG may have one more active run" } },
   running: {
-    queued: { by: "scheduler", why: "it only waits for the past, and an earlier date needs its place" },
+    queued: { by: "scheduler", why: "it only waits for earlier runs, and an earlier date needs its slot" },
     success: { by: "scheduler", why: "all tasks ended, no leaf failed" },
-    failed: { by: "scheduler", why: "all tasks ended and a leaf failed, or nothing can run any more" },
+    failed: { by: "scheduler", why: "all tasks ended and a leaf failed, or no task can run" },
   },
   success: {},
   failed: {},
 };
 
-/** States a person may put an instance into, whatever its state. */
+/** States that a user can set on an instance, in any state. */
 export const TASK_EDITS = {
   none: "clear",
   success: "mark success",
@@ -105,19 +105,19 @@ export const TASK_EDITS = {
   skipped: "mark skipped",
 } as const satisfies { [To in TaskState]?: string };
 
-/** States a person may put a run into, whatever its state. */
+/** States that a user can set on a run, in any state. */
 export const RUN_EDITS = {
   queued: "clear",
   success: "mark success",
   failed: "mark failed or cancel",
 } as const satisfies { [To in RunState]?: string };
 
-/** Whether the system may move an instance so. */
+/** Whether the system may make this change to an instance. */
 export function mayMove(from: TaskState, to: TaskState): boolean {
   return TASK_MOVES[from][to] !== undefined;
 }
 
-/** Whether the system may move a run so. */
+/** Whether the system may make this change to a run. */
 export function mayMoveRun(from: RunState, to: RunState): boolean {
   return RUN_MOVES[from][to] !== undefined;
 }

@@ -1,4 +1,4 @@
-/** A wait, from what a task asks for to what its end means for the task. */
+/** Waits: from the request of a task to the effect of the wait's end. */
 import { waitedFor } from "@tradewind/sdk/builtin-triggers";
 import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
 import type { Deferral, ErrorFacts, TaskOutcome, TriggerEnding } from "@tradewind/sdk/program";
@@ -10,24 +10,24 @@ export function deferralOf(start: StartTrigger): Deferral {
   return { ...start, name: null, onFailure: "fail" };
 }
 
-/** @param keepsSlot Its pool counts it while it waits. */
+/** @param keepsSlot The pool counts the task while it waits. */
 export function waitOf(deferral: Deferral, at: number, keepsSlot = false): Wait {
   const { method, onTimeout, timeoutMs, trigger } = deferral;
   const timeoutAt = timeoutMs === null ? null : at + timeoutMs;
   return { timeoutAt, timeoutMs, onTimeout, keepsSlot, what: waitedFor(trigger), method };
 }
 
-/** How a trigger came to fire: every wait for it gets this. */
+/** How a trigger fired: passed to every wait for it. */
 export type TriggerOutcome =
   | {
       readonly kind: "event";
       readonly payload: Json;
       readonly key: string | null;
-      /** The calls of webhooks that it consists of, by the webhook's name: a wait that has got them does not get them again. */
+      /** The webhook calls in the event, by webhook name: a wait that received them does not receive them again. */
       readonly calls?: Readonly<Record<string, number>>;
     }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
-  /** It threw, returned without an event, could not be loaded, or blocked its neighbours. */
+  /** It threw, returned without an event, could not be loaded, or blocked its process. */
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
 /** What the end of a wait means: the task's code resumes, or the attempt ends as if its process had reported this. */
@@ -35,14 +35,14 @@ export type WaitResult =
   | { readonly kind: "resume" }
   | Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
 
-/** The trigger fired. */
+/** The effect of a fired trigger. */
 export function resultOfFired(
   { method, name, onFailure }: Pick<Deferral, "method" | "name" | "onFailure">,
   outcome: TriggerOutcome,
 ): WaitResult {
   switch (outcome.kind) {
     case "event": {
-      // Neither a method nor a name to go on at: the task is its trigger, and the event its output.
+      // Without a method or a name to resume at, the trigger is the whole task, and its event is the output.
       const isWhole = method === null && name === null;
       return isWhole ? { kind: "success", output: outcome.payload, skip: [] } : { kind: "resume" };
     }
@@ -59,14 +59,14 @@ export function resultOfFired(
   }
 }
 
-/** What the end of a wait depends on besides the wait. */
+/** The properties of the task that the end of a wait depends on. */
 export interface WaitingTask {
   readonly operator: string;
   readonly isSensor?: boolean | undefined;
   readonly timeoutMs: number | null;
 }
 
-/** A wait is out of time: its own, or that of the whole try, which began at `startedAt`. */
+/** The effect of a timeout: that of the wait, or that of the whole try, which began at `startedAt`. */
 export function resultOfTimeout(
   wait: Wait,
   task: WaitingTask,
@@ -74,16 +74,16 @@ export function resultOfTimeout(
 ): WaitResult {
   const { timeoutMs } = task;
   if (timeoutMs !== null && startedAt !== null && startedAt + timeoutMs <= at) {
-    const message = `the task waited longer than its timeout of ${durationText(timeoutMs)} allows`;
+    const message = `the task exceeded its timeout of ${durationText(timeoutMs)} while waiting`;
     return { kind: "failed", error: failure("TimeoutError", "TASK_TIMEOUT", message), retry: true };
   }
   const { onTimeout, timeoutAt, what = "the trigger" } = wait;
   if (onTimeout === "resume") return { kind: "resume" };
   const until = timeoutAt === null ? "" : ` at ${new Date(timeoutAt).toISOString()}`;
   const limit = wait.timeoutMs == null ? "" : ` after its timeout of ${durationText(wait.timeoutMs)}`;
-  const reason = `waited for ${what}, which had not come when the wait timed out${limit}${until}`;
+  const reason = `waited for ${what}, but the wait timed out${limit}${until}`;
   if (onTimeout === "skip") return { kind: "skipped", reason };
-  // A sensor's own wait: it ends for good. In its other modes its process reports the same, with the same code.
+  // A sensor's own wait is not retried. In its other modes the process reports the same code.
   const isSensors = task.isSensor === true && onTimeout === "fatal";
   const error = isSensors
     ? failure("TimeoutError", "TW_SENSOR_TIMEOUT", `${task.operator} ${reason}`)

@@ -1,4 +1,4 @@
-/** What a driven run remembers between two transactions: counted starts, stops, ticks, failures in a row. */
+/** The state of a signal-driven run between two transactions: counted starts, stops, ticks, consecutive failures. */
 import type { DagManifest, SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
@@ -37,7 +37,7 @@ function loaded(
   return new Drive({ manifest, rules: new RuleSet(manifest), run, startedAt: 1_000, stored, starts });
 }
 
-/** As the next owner loads it from the database; of a drive of which nothing is stored yet. */
+/** As loaded by the next owner; for a drive without stored state. */
 const reloaded = (drive: Drive) => {
   const stored = JSON.parse(JSON.stringify(drive.takeState() ?? {})) as StoredDrive;
   return loaded({ stored, starts: startsAfter([], drive.takeStarts()) });
@@ -48,15 +48,15 @@ test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
   ["a rule to start", { rules: [{ action: "start", when: signal("a"), once: true }] }, {}, true],
   ["a rule to stop", { rules: [{ action: "stop", when: signal("a"), once: true }] }, {}, true],
   ["times", { every: everyMs(5) }, {}, true],
-  ["a task that streams", { lifetime: "streaming" }, {}, true],
+  ["a streaming task", { lifetime: "streaming" }, {}, true],
   ["onSignal", { reacts: [{ namespace: "default", key: "a" }] }, {}, true],
   ["a condition that closes it", {}, { stop: signal("a") }, true],
-])("a DAG with %s", (_, task, dag, expected) => {
+])("isDriven is correct for a DAG with %s", (_, task, dag, expected) => {
   expect(isDriven(dagManifest([taskManifest("t", task)], dag))).toBe(expected);
 });
 
-describe("what is stored", () => {
-  test("all of it when something has changed, and nothing otherwise", () => {
+describe("the stored state", () => {
+  test("is complete after any change, and null without one", () => {
     const drive = driveOf();
     expect(drive.takeState()).toBeNull();
     drive.setStopping("s", "Ann");
@@ -76,7 +76,7 @@ describe("what is stored", () => {
     expect([drive.takeState(), drive.takeStarts()]).toEqual([null, []]);
   });
 
-  test("what could not be stored is taken once more, with what has come since", () => {
+  test("is returned again after giveBack, with later changes", () => {
     const drive = driveOf();
     drive.hear(heard("a"));
     drive.addStart("t");
@@ -94,7 +94,7 @@ describe("what is stored", () => {
     expect(drive.takeStarts()).toEqual([{ taskId: "t", from: 0, before: 1, added: [] }]);
   });
 
-  test("what each start is due to, in the order of the starts, and what the last try was due to", () => {
+  test("has the cause of each start, in the order of the starts, and the cause of the last try", () => {
     const drive = driveOf();
     drive.addStart("t", undefined, { start: [4] });
     drive.addStart("t");
@@ -115,7 +115,7 @@ describe("what is stored", () => {
     expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
   });
 
-  test("of a burst, each start is written once and removed once", () => {
+  test("of a burst has each start written once and removed once", () => {
     const drive = driveOf();
     const burst = 1_000;
     for (let n = 0; n < burst; n++) drive.addStart("t", undefined, { start: [n] });
@@ -124,12 +124,12 @@ describe("what is stored", () => {
       drive.takeStart("t");
       sizes.push(JSON.stringify([drive.takeState(), drive.takeStarts()]).length);
     }
-    // The first has them all; each later one has what one start costs, however many wait.
+    // The first change has all starts; each later one has the size of one start, for any number of waiting starts.
     expect(Math.max(...sizes.slice(1))).toBeLessThan(300);
     expect(drive.takeStarts()).toEqual([]);
   });
 
-  test("half a condition is half a condition for whoever loads it", () => {
+  test("keeps a partly fulfilled condition for the next owner", () => {
     const drive = driveOf();
     drive.hear(heard("a"));
     const next = reloaded(drive);
@@ -137,14 +137,14 @@ describe("what is stored", () => {
     expect(reloaded(next).hear(heard("b"))).toEqual([]);
   });
 
-  test("a row that nothing was written to yet stands for a drive that has done nothing", () => {
+  test("of an empty row is that of a new drive", () => {
     expect(storedDrive({})).toEqual({});
     expect(storedDrive(null)).toEqual({});
   });
 });
 
 describe("starts", () => {
-  test("every one counts, but a tick only while none waits", () => {
+  test("count one by one, but a tick adds one only if none waits", () => {
     const drive = driveOf();
     for (let n = 0; n < 3; n++) drive.addStart("t");
     drive.addStart("t", 1);
@@ -159,7 +159,7 @@ describe("starts", () => {
 });
 
 describe("ticks", () => {
-  test("count from the start of the run, and those that were missed count as one", () => {
+  test("count from the start of the run, and missed ticks count as one", () => {
     const drive = driveOf();
     expect([drive.nextTickAt(), drive.tickAt("tick"), drive.tickAt("t")]).toEqual([1_100, 1_100, null]);
     expect(drive.takeTicks(1_099)).toEqual([]);
@@ -168,7 +168,7 @@ describe("ticks", () => {
     expect(drive.nextTickAt()).toBe(1_600);
   });
 
-  test("one that fell due while nobody owned the run is not forgotten, and not repeated", () => {
+  test("that fell due while the run had no owner are neither lost nor repeated", () => {
     const drive = driveOf();
     drive.takeTicks(1_150);
     const next = reloaded(drive);
@@ -178,7 +178,7 @@ describe("ticks", () => {
   });
 });
 
-test("failures in a row: one after a healthy while is the first again", () => {
+test("a failure after a healthy period counts as the first", () => {
   const drive = driveOf();
   expect([drive.countFailure("s", 10), drive.countFailure("s", 10)]).toEqual([1, 2]);
   const next = reloaded(drive);
@@ -187,7 +187,7 @@ test("failures in a row: one after a healthy while is the first again", () => {
 });
 
 describe("open and closed", () => {
-  test("it is open while a rule may start a task, a task has its times, or is asked what signals mean", () => {
+  test("is open while a rule can start a task, or a task has ticks or an onSignal handler", () => {
     const once = (taskId: string) =>
       taskManifest(taskId, { rules: [{ action: "start", when: signal("a"), once: true }] });
     const drive = driveOf(undefined, {}, [once("t")]);
@@ -200,7 +200,7 @@ describe("open and closed", () => {
     expect(driveOf(undefined, {}, [taskManifest("t", { lifetime: "streaming" })]).isOpen).toBe(false);
   });
 
-  test("closed, it hears nothing and has no times any more, also when it is loaded again", () => {
+  test("ignores signals and ticks when closed, also after a reload", () => {
     const drive = driveOf();
     drive.hear(heard("a"));
     drive.close("Ann");

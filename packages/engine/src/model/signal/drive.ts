@@ -1,10 +1,10 @@
 /**
- * What drives a run besides the order of its tasks: rules on signals, ticks, orders given by hand. One per run that
- * has any of it; an ordinary run has none and pays nothing.
+ * The inputs of a run other than the order of its tasks: signal rules, ticks, manual start, restart and stop. One per run
+ * with any of these; other runs have none and pay nothing.
  *
- * It remembers what has been asked for and not happened yet: starts that wait, attempts that are to stop, when a task
- * is due next. Starts are rows of their own, since a burst makes thousands; the rest is small JSON. All of it is stored
- * with the effect, in the owner's batch: the next owner of the run finds every start that was counted, and none twice.
+ * It stores requests that are not carried out yet: waiting starts, attempts to stop, the next tick of each task. Starts are
+ * rows of their own, because a burst creates thousands; the rest is small JSON. All of it is stored together with its
+ * effects, in the owner's batch: the next owner finds every counted start, and none twice.
  */
 import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import { nextTick } from "../calendar/timetable.ts";
@@ -13,10 +13,10 @@ import type { ListeningRun } from "./signal-condition-match.ts";
 import { type Firing, RuleBook, type RuleReport, type RuleSet, type StoredRule } from "./signal-rules.ts";
 import { type Cause, type StartChanges, type StoredStart, WaitingStarts } from "./waiting-starts.ts";
 
-/** A streaming task that ran this long was in health: its next failure counts as the first. */
+/** A streaming task that ran this long was healthy: its next failure counts as the first. */
 export const HEALTHY_MS = 60_000;
 
-/** An `onSignal` that has failed and is asked again; its later signals wait for its answer. */
+/** A failed `onSignal` call that will be retried; later signals of the task wait for its result. */
 export interface Asking {
   readonly key: string;
   readonly version: number;
@@ -26,9 +26,9 @@ export interface Asking {
   readonly againAt: number;
 }
 
-/** What is stored of a task; what is left out is 0, false or null. */
+/** The stored state of a task; missing members are 0, false or null. */
 interface StoredTask {
-  /** Of the try that has begun last. */
+  /** The cause of the try that started last. */
   readonly cause?: Cause;
   readonly asking?: Asking;
   readonly stopping?: string;
@@ -36,25 +36,25 @@ interface StoredTask {
   readonly tickAt?: number;
 }
 
-/** All that has to survive the process, but for the starts that wait. */
+/** Everything to store except the waiting starts. */
 export interface StoredDrive {
   readonly rules?: readonly StoredRule[];
   readonly tasks?: Readonly<Record<string, StoredTask>>;
-  /** Why the run is closed: nothing is heard any more. */
+  /** Why the run is closed: signals no longer count. */
   readonly closed?: string;
 }
 
 interface TaskDrive {
   readonly manifest: TaskManifest;
-  /** It does not start by its upstream alone. */
+  /** The task does not start by its upstream alone. */
   readonly needsStart: boolean;
   readonly waiting: WaitingStarts;
-  /** What the try that has begun last is due to. */
+  /** The cause of the try that started last. */
   cause: Cause | null;
   asking: Asking | null;
-  /** Why its current attempt is to stop. */
+  /** Why its current attempt has to stop. */
   stopping: string | null;
-  /** Of a streaming task, in a row. */
+  /** Consecutive failures of a streaming task. */
   failures: number;
   tickAt: number | null;
 }
@@ -63,14 +63,14 @@ export interface DriveOptions {
   readonly manifest: DagManifest;
   readonly rules: RuleSet;
   readonly run: ListeningRun;
-  /** When the run started, in milliseconds: intervals count from here. */
+  /** When the run started, in milliseconds: ticks count from here. */
   readonly startedAt: number;
   readonly stored?: StoredDrive;
-  /** Those that wait, of each task in their order. */
+  /** The waiting starts; of each task in their order. */
   readonly starts?: readonly StoredStart[];
 }
 
-/** Whether a DAG has anything but the order of its tasks to go by. */
+/** Whether a DAG is driven by anything but the order of its tasks. */
 export function isDriven({ stop, tasks }: Pick<DagManifest, "stop" | "tasks">): boolean {
   return Boolean(stop) || tasks.some((task) => needsStart(task) || isStreaming(task) || task.rules);
 }
@@ -79,7 +79,7 @@ export function isStreaming({ lifetime }: TaskManifest): boolean {
   return lifetime === "streaming";
 }
 
-/** It does not start by its upstream alone. */
+/** Whether the task does not start by its upstream alone. */
 export function needsStart({ every, reacts, rules }: TaskManifest): boolean {
   return Boolean(every ?? reacts) || rules?.some(({ action }) => action === "start") === true;
 }
@@ -87,10 +87,10 @@ export function needsStart({ every, reacts, rules }: TaskManifest): boolean {
 export class Drive {
   readonly endsWithBatch: boolean;
   readonly #tasks: ReadonlyMap<string, TaskDrive>;
-  /** Those with times of their own. */
+  /** Tasks with ticks. */
   readonly #ticking: readonly TaskDrive[];
   readonly #book: RuleBook;
-  /** As stored last, and what has changed since. */
+  /** The stored rules, with the changes since. */
   readonly #rules = new Map<string, StoredRule>();
   readonly #startedAt: number;
   readonly #reacts: boolean;
@@ -114,18 +114,18 @@ export class Drive {
     this.#ticking = [...this.#tasks.values()].filter(({ manifest: { every } }) => every);
   }
 
-  /** Nothing that is heard counts any more; null: it is open. */
+  /** Why signals no longer count; null: the run is open. */
   get closed(): string | null {
     return this.#closed;
   }
 
-  /** Something may still start a task by itself: the run is not over, whatever has finished. */
+  /** Whether anything can still start a task: then the run has not ended, in any state of its tasks. */
   get isOpen(): boolean {
     if (this.#closed !== null) return false;
     return this.#reacts || this.#book.mayStart || this.nextTickAt() !== null;
   }
 
-  /** What the rules make of it, in the order in which they act. */
+  /** The rules that fire, in the order in which they act. */
   hear(heard: Heard): Firing[] {
     return this.#closed === null ? this.#book.hear(heard) : [];
   }
@@ -134,18 +134,18 @@ export class Drive {
     return this.#task(taskId).needsStart;
   }
 
-  /** Starts that wait. */
+  /** The number of waiting starts. */
   starts(taskId: string): number {
     return this.#task(taskId).waiting.count;
   }
 
-  /** @param atMost A tick while the task is under way is worth one start, however many there were. */
+  /** @param atMost The maximum number of waiting starts. 1 for ticks: several ticks during a try count as one start. */
   addStart(taskId: string, atMost = Number.POSITIVE_INFINITY, cause: Cause | null = null): void {
     const { waiting } = this.#task(taskId);
     if (waiting.count < atMost) waiting.add(cause);
   }
 
-  /** One start is carried out, the oldest; where none waits, no signal has to do with what begins now. */
+  /** Consumes the oldest start. Without one, the try that begins now has no signal as its cause. */
   takeStart(taskId: string): void {
     const task = this.#task(taskId);
     const cause = task.waiting.take();
@@ -158,20 +158,26 @@ export class Drive {
     this.#task(taskId).waiting.forget();
   }
 
-  /** What is under way begins again, because of these signals and of what had started it. */
+  /** Drops the starts by signals and ticks. A task that its upstream starts keeps one: the repetition for new outputs. */
+  forgetStartsAtClose(taskId: string): void {
+    const { needsStart, waiting } = this.#task(taskId);
+    waiting.forget(needsStart ? 0 : 1);
+  }
+
+  /** The current try starts again, with these signals as its cause in addition to the original cause. */
   restarted(taskId: string, versions: readonly number[]): void {
     const task = this.#task(taskId);
     task.cause = { ...task.cause, restart: versions };
     this.#isDirty = true;
   }
 
-  /** The signals that the current try is due to, those of a restart first; none: something else has started it. */
+  /** The signals that caused the current try, those of a restart first; empty: it has another cause. */
   startedBy(taskId: string): readonly number[] {
     const { cause } = this.#task(taskId);
     return [...new Set([...(cause?.restart ?? []), ...(cause?.start ?? [])])];
   }
 
-  /** What its `onSignal` has failed to answer; null: nothing. */
+  /** The failed `onSignal` call of the task; null: none. */
   asking(taskId: string): Asking | null {
     return this.#task(taskId).asking;
   }
@@ -183,7 +189,7 @@ export class Drive {
     this.#isDirty = true;
   }
 
-  /** Why the current attempt is to stop; null: it is not. */
+  /** Why the current attempt has to stop; null: it does not. */
   stopping(taskId: string): string | null {
     return this.#task(taskId).stopping;
   }
@@ -195,7 +201,7 @@ export class Drive {
     this.#isDirty = true;
   }
 
-  /** Of a streaming task: how many failures in a row this one makes. */
+  /** Counts a failure of a streaming task. Returns the number of consecutive failures. */
   countFailure(taskId: string, ranMs: number): number {
     const task = this.#task(taskId);
     task.failures = ranMs >= HEALTHY_MS ? 1 : task.failures + 1;
@@ -210,7 +216,7 @@ export class Drive {
     this.#isDirty = true;
   }
 
-  /** When a task is due next; null: none has times of its own. */
+  /** When the next tick of any task is due; null: none. */
   nextTickAt(): number | null {
     let next: number | null = null;
     for (const { tickAt } of this.#ticking)
@@ -218,12 +224,12 @@ export class Drive {
     return next;
   }
 
-  /** When this one is due next; null: it has no times of its own, or the run is closed. */
+  /** When the next tick of the task is due; null: it has no ticks, or the run is closed. */
   tickAt(taskId: string): number | null {
     return this.#task(taskId).tickAt;
   }
 
-  /** The tasks that are due; ticks that were missed count as one. */
+  /** The tasks with a due tick; missed ticks count as one. */
   takeTicks(now: number): string[] {
     const due: string[] = [];
     for (const task of this.#ticking) {
@@ -235,7 +241,7 @@ export class Drive {
     return due;
   }
 
-  /** All of it, but for the starts that wait, when it has changed since this was asked last; null otherwise. */
+  /** The state without the waiting starts, if it has changed since the last call; otherwise null. */
   takeState(): StoredDrive | null {
     for (const rule of this.#book.takeChanges()) {
       this.#rules.set(nameOf(rule), rule);
@@ -246,7 +252,7 @@ export class Drive {
     return this.#state();
   }
 
-  /** What has changed about the starts that wait since this was asked last. */
+  /** The changes of the waiting starts since the last call. */
   takeStarts(): StartChanges[] {
     const changes: StartChanges[] = [];
     for (const { waiting } of this.#tasks.values()) {
@@ -256,7 +262,7 @@ export class Drive {
     return changes;
   }
 
-  /** What was taken last could not be stored: the next `takeState` and `takeStarts` have it again. */
+  /** The last state was not stored: the next `takeState` and `takeStarts` return it again. */
   giveBack(): void {
     this.#isDirty = true;
     for (const { waiting } of this.#tasks.values()) waiting.giveBack();
@@ -309,7 +315,7 @@ function nameOf({ taskId, ruleIndex }: StoredRule): string {
   return JSON.stringify([taskId, ruleIndex]);
 }
 
-/** As it comes from the database. */
+/** Reads the stored JSON. */
 export function storedDrive(json: Json): StoredDrive {
   return (json ?? {}) as unknown as StoredDrive;
 }

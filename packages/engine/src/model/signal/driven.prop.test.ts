@@ -1,6 +1,6 @@
 /**
- * Driven runs against a reference written from the guide, through random histories with commits, crashes and false
- * reports at any point; and by themselves, what has to hold of every such run.
+ * Compares signal-driven runs with a reference written from the guide, through random histories with commits, crashes and
+ * false reports at any point; and checks the invariants of every such run.
  */
 import type { DagManifest, SignalCondition, SignalRule, TriggerRule } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
@@ -82,7 +82,7 @@ const dag: fc.Arbitrary<Facts> = fc.integer({ min: 1, max: 6 }).chain((tasks) =>
   }),
 );
 
-/** Later tasks may come after earlier ones; the order in the manifest is that of the rules. */
+/** Later tasks may depend on earlier ones; the manifest order is the order of the rules. */
 function manifestOf({ endsWithBatch, stop, tasks }: Facts): DagManifest {
   const all = tasks.map(({ every, isStreaming, retries, rule, rules, upstream }, index) =>
     taskManifest(`t${index}`, {
@@ -137,7 +137,7 @@ function live(facts: Facts, steps: readonly Step[]): DrivenLockstep {
   return run;
 }
 
-test("does what the guide says, whatever happens and wherever it is stored and loaded again", () => {
+test("a signal-driven run follows the guide in any history, with commits and reloads at any point", () => {
   fc.assert(
     fc.property(
       dag,
@@ -152,7 +152,7 @@ test("does what the guide says, whatever happens and wherever it is stored and l
   );
 });
 
-test("n signals are n runs of each task that they start: none is lost, none counts twice", () => {
+test("n signals cause n runs of each task that they start: none is lost or counted twice", () => {
   const task = { rules: [{ action: "start", when: signal("a"), once: false }], rule: "allDone" } as const;
   const shape = fc.array(fc.array(fc.nat({ max: 3 }), { maxLength: 2 }), { minLength: 1, maxLength: 3 });
   const step = fc.oneof(
@@ -174,7 +174,7 @@ test("n signals are n runs of each task that they start: none is lost, none coun
       run.rest();
       const signals = steps.filter(({ kind }) => kind === "signal").length;
       expect(run.tries()).toEqual(tasks.map(() => signals));
-      // Each knows its own.
+      // Each try has its own signal as its cause.
       const each = Array.from({ length: signals }, (_, index) => [index + 1]);
       expect(run.causes()).toEqual(tasks.map(() => each));
     }),
@@ -182,10 +182,10 @@ test("n signals are n runs of each task that they start: none is lost, none coun
   );
 });
 
-/** An attempt fails for good, queued or running. */
+/** The attempt fails permanently, queued or running. */
 const FAILS = 7;
 
-/** Tasks that wait for a start as well as for their upstream, and little that stops them. */
+/** Tasks that wait for a start as well as for their upstream, with few stops. */
 const startedDag: fc.Arbitrary<Facts> = fc.record({
   tasks: fc.array(
     task(5).chain((facts) =>
@@ -209,7 +209,7 @@ const startedDag: fc.Arbitrary<Facts> = fc.record({
   endsWithBatch: fc.boolean(),
 });
 
-test("edits lose no start, and a run is a success only if every task that its rules demand has run", () => {
+test("edits lose no start, and a run succeeds only if every task that its rules require has run", () => {
   const step = fc.oneof(
     { weight: 1, arbitrary: anything.filter((each) => !isEdit(each)) },
     { weight: 1, arbitrary: reported },
@@ -226,7 +226,7 @@ test("edits lose no start, and a run is a success only if every task that its ru
         phases.flatMap(({ before, edits }) => [...before, ...edits]),
       );
       run.toTheEnd();
-      // What failed is cleared, and all goes well from now on.
+      // Failed tasks are cleared, and every attempt succeeds from now on.
       run.step({ kind: "clear", picks: 0, onlyFailed: true });
       run.toTheEnd();
       counts.reopened += run.reopened;
@@ -234,17 +234,17 @@ test("edits lose no start, and a run is a success only if every task that its ru
     }),
     { numRuns: 2 * RUNS },
   );
-  // Histories that never happened prove nothing.
+  // Guards against vacuous success: the histories must contain these events.
   expect(counts.reopened).toBeGreaterThan(RUNS);
   expect(counts.carriedOut).toBeGreaterThan(0);
 });
 
-/** A loss that counts: after two of them the try has failed, and what fails is not tried again here. */
+/** A loss that counts: after two of them the try has failed, and failures are not retried here. */
 function isRetried(outcome: number): boolean {
   return Math.floor(outcome / 2) % 9 === 6;
 }
 
-test("what is downstream of a task that began again runs again after it, never before", () => {
+test("tasks downstream of a repeated task run again after it, never before", () => {
   const startable = rule(4).filter(({ action }) => action !== "stop");
   const tasks = fc.array(
     task(4).chain((facts) => fc.record({ ...each(facts), rules: fc.array(startable, { maxLength: 1 }) })),

@@ -1,6 +1,6 @@
 /**
- * Waits for several triggers: what a joint wait's event is, given the events of its members. Events are recorded in the
- * order in which they arrive; a joint wait may be a member of another one.
+ * Waits for several triggers: the event of a joint wait, given the events of its members. Events are recorded in the order
+ * of arrival; a joint wait may be a member of another one.
  */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 
@@ -13,7 +13,7 @@ export function isJointKind(kind: string): kind is JointKind {
   return kind === ALL_KIND || kind === ANY_KIND;
 }
 
-/** The members of a call that may be a joint wait, whatever they are; none when it is not one. */
+/** The members of a joint wait, unchecked; none if the call is not a joint wait. */
 export function membersOf({
   args,
   kind,
@@ -25,27 +25,27 @@ export function membersOf({
   return isRecord ? (members as Readonly<Record<string, TriggerCall>>) : {};
 }
 
-/** The event of `tradewind.any` when the member of that name has fired. */
+/** The event of `tradewind.any` when this member has fired. */
 export function firstEvent(args: Json, name: string, event: Json): Json {
   const isList = (args as { readonly list?: Json } | null)?.list === true;
   return isList ? { index: Number(name), event } : { name, event };
 }
 
-/** The event of a member, or of the whole. */
+/** The event of a member or of the joint wait. */
 export interface MemberEvent {
   readonly payload: Json;
-  /** Tells two events apart; null: it is always a new one. */
+  /** Identifies the event; null: always a new one. */
   readonly key: string | null;
-  /** The calls of webhooks that it consists of, by the webhook's name. */
+  /** The webhook calls in the event, by webhook name. */
   readonly calls?: Readonly<Record<string, number>>;
 }
 
-/** What a joint wait has received so far. */
+/** The events that a joint wait has received. */
 export class JointWaitState {
   readonly #call: Pick<TriggerCall, "args" | "kind">;
   readonly #names: readonly string[];
   readonly #events = new Map<string, MemberEvent>();
-  /** The key of the event of members that were received together, in {@link recordSome}. */
+  /** The key of the members that were received together, in {@link recordSome}. */
   #shared: string | null = "";
   #isOver = false;
 
@@ -54,14 +54,14 @@ export class JointWaitState {
     this.#names = Object.keys(membersOf(call));
   }
 
-  /** The event of one member. Answers the event of the whole, once. */
+  /** Records the event of one member. Returns the event of the joint wait, once. */
   record(name: string, event: MemberEvent): MemberEvent | null {
     if (this.#isOver || this.#events.has(name)) return null;
     this.#events.set(name, event);
     return this.#whole();
   }
 
-  /** The events of some members of `tradewind.all` that were waited for elsewhere, with one key. */
+  /** Records the events of some members of `tradewind.all` that another place waited for, with one key. */
   recordSome(events: Readonly<Record<string, Json>>, key: string | null): MemberEvent | null {
     this.#shared = key;
     for (const [name, payload] of Object.entries(events))
@@ -87,7 +87,7 @@ export class JointWaitState {
     if (this.#events.size < this.#names.length) return null;
     const events = this.#names.map((name) => [name, this.#events.get(name)!] as const);
     const payload = Object.fromEntries(events.map(([name, event]) => [name, event.payload]));
-    // Equal events make an equal whole: after a take-over all of them are found again.
+    // Equal events give an equal joint event: after a take-over all of them are found again.
     const keys = events.map(([, { key }]) => key);
     const key = this.#shared === null ? null : JSON.stringify([this.#shared, keys]);
     const calls: Record<string, number> = Object.assign({}, ...events.map(([, event]) => event.calls));

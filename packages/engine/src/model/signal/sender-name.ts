@@ -5,12 +5,12 @@ export interface TaskPlace {
   readonly taskId: string;
 }
 
-/** A task as the sender of a signal. A condition on signals of its own run looks for this text. */
+/** The name of a task as the sender of a signal. A condition on signals of its own run compares this text. */
 export function senderName({ dagId, runId, taskId }: TaskPlace): string {
   return `task:${dagId}/${runId}/${taskId}`;
 }
 
-/** The other way round; null: that is no task. Only the id of a run may have a slash. */
+/** The inverse of `senderName`; null: the sender is not a task. Only a run id may contain a slash. */
 export function senderPlace(name: string): TaskPlace | null {
   const [, dagId, runId, taskId] = /^task:([^/]+)\/(.+)\/([^/]+)$/s.exec(name) ?? [];
   return dagId && runId && taskId ? { dagId, runId, taskId } : null;

@@ -1,4 +1,4 @@
-/** Whether a signal is one that a leaf listens to: its name, what its value contains, where it comes from. */
+/** Whether a signal matches a leaf of a condition: its name, its value, its sender. */
 import type { Json, SignalCondition } from "@tradewind/sdk/manifest";
 
 export type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
@@ -15,22 +15,22 @@ export interface SignalFacts {
   readonly key: string;
   readonly value: Json;
   readonly version: number;
-  /** The run of the task that sent it; null: it comes from outside. */
+  /** The run of the task that sent it; null: it was sent from outside. */
   readonly from: RunName | null;
 }
 
-/** The run that listens. */
+/** The run that receives signals. */
 export interface ListeningRun extends RunName {
   readonly conf: Json;
 }
 
-/** Where no run listens, as in a schedule: its leaves have no use for one. */
+/** For a schedule, which has no run: its leaves do not need one. */
 export const NO_RUN: ListeningRun = { dagId: "", runId: "", conf: null };
 
-/** How deep two values are compared: deeper ones are different. A value from outside must not exhaust the stack. */
+/** The maximum depth of a comparison: deeper values count as different. A value from outside must not exhaust the stack. */
 const MAX_DEPTH = 1_000;
 
-/** Whether a leaf of a run hears a signal; `equals` is another question. */
+/** Whether a signal matches a leaf of a run; `equals` is evaluated separately. */
 export function hears(leaf: SignalLeaf, signal: SignalFacts, run: ListeningRun): boolean {
   return (
     namesMatch(leaf, signal) &&
@@ -39,7 +39,7 @@ export function hears(leaf: SignalLeaf, signal: SignalFacts, run: ListeningRun):
   );
 }
 
-/** The same for a single wait, whose references into the conf are resolved: the arguments of `tradewind.signal`. */
+/** The same for a single wait with resolved references into the conf: the arguments of `tradewind.signal`. */
 export function fitsWait(
   wait: Pick<SignalLeaf, "namespace" | "key" | "where" | "equals"> & { readonly inRun: RunName | null },
   signal: SignalFacts,
@@ -74,7 +74,7 @@ export function namesMatch(
   return fitsPattern(pattern.namespace, name.namespace) && fitsPattern(pattern.key, name.key);
 }
 
-/** What stands at a path like "order.items.0.id"; undefined when there is nothing. */
+/** The value at a path like "order.items.0.id"; undefined if there is none. */
 export function valueAt(json: Json, path: string): Json | undefined {
   let at: Json | undefined = json;
   for (const part of path.split(".")) {
@@ -86,20 +86,20 @@ export function valueAt(json: Json, path: string): Json | undefined {
 
 type Members = Readonly<Record<string, Json>>;
 
-/** `conf` undefined: there are no references, and what looks like one is a value. */
+/** `conf` undefined: references are not resolved and count as values. */
 interface Scope {
   readonly conf: Json | undefined;
   readonly depth: number;
 }
 
-/** An object matches one that has its members, and maybe more; a list one of the same length; the rest its equal. */
+/** An object matches one with at least its members, a list one of the same length, other values their equal. */
 function matches(pattern: Json, value: Json, { conf, depth }: Scope): boolean {
   if (typeof pattern !== "object" || pattern === null) return pattern === value;
   if (depth > MAX_DEPTH) return false;
   const path = conf === undefined ? undefined : (pattern as Members)["$conf"];
   if (conf !== undefined && typeof path === "string") {
     const wanted = valueAt(conf, path);
-    // What a conf says is never read as a reference: it may come from anybody.
+    // Values from a conf are never read as references: they may come from anyone.
     return wanted !== undefined && matches(wanted, value, { conf: undefined, depth: depth + 1 });
   }
   if (typeof value !== "object" || value === null || Array.isArray(pattern) !== Array.isArray(value))
@@ -115,7 +115,7 @@ function isSameRun(a: RunName | null, b: RunName): boolean {
   return a !== null && a.dagId === b.dagId && a.runId === b.runId;
 }
 
-/** "*" stands for any text, also none. In time linear to the name, whatever the pattern. */
+/** "*" matches any text, including an empty one. Linear in the length of the name for any pattern. */
 function fitsPattern(pattern: string, name: string): boolean {
   const parts = pattern.split("*");
   if (parts.length === 1) return pattern === name;

@@ -27,34 +27,34 @@ const any = (...of: SignalCondition[]): SignalCondition => ({ kind: "any", of })
 describe("where", () => {
   test.each<[string, Json, Json, boolean]>([
     ["some members", { a: 1 }, { a: 1, b: 2 }, true],
-    ["a member that is not there", { a: 1, c: null }, { a: 1, b: 2 }, false],
+    ["a missing member", { a: 1, c: null }, { a: 1, b: 2 }, false],
     ["members of members", { a: { b: 1 } }, { a: { b: 1, c: 2 }, d: 3 }, true],
     ["no members", {}, { a: 1 }, true],
-    ["no members, of a list", {}, [1], false],
+    ["an empty object and a list", {}, [1], false],
     ["a list", [1, 2], [1, 2], true],
     ["a list in another order", [1, 2], [2, 1], false],
     ["a shorter list", [1], [1, 2], false],
     ["a list of parts", [{ a: 1 }], [{ a: 1, b: 2 }], true],
     ["a text", "x", "x", true],
     ["a number and a text", 1, "1", false],
-    ["a name of Object's", { toString: 1 }, {}, false],
-    ["a value of the conf", { id: { $conf: "order.id" } }, { id: "A-7", n: 1 }, true],
-    ["another value than the conf's", { id: { $conf: "order.id" } }, { id: "A-8" }, false],
-    ["a value of the conf, whole", { $conf: "order.items.0" }, { n: 1, m: 2 }, true],
-    ["what the conf does not have", { id: { $conf: "order.price" } }, { id: null }, false],
-    ["what no conf has of its own", { id: { $conf: "order.constructor" } }, { id: "A-7" }, false],
+    ["a member of Object.prototype", { toString: 1 }, {}, false],
+    ["a value from the conf", { id: { $conf: "order.id" } }, { id: "A-7", n: 1 }, true],
+    ["another value than in the conf", { id: { $conf: "order.id" } }, { id: "A-8" }, false],
+    ["a whole value from the conf", { $conf: "order.items.0" }, { n: 1, m: 2 }, true],
+    ["a path missing in the conf", { id: { $conf: "order.price" } }, { id: null }, false],
+    ["an inherited path of the conf", { id: { $conf: "order.constructor" } }, { id: "A-7" }, false],
   ])("%s", (_, where, value, expected) => {
     expect(hears(leaf("a", { where }), heard("a", value), RUN)).toBe(expected);
   });
 
-  test("a conf cannot refer to itself", () => {
+  test("a value in a conf is not resolved as a reference", () => {
     const conf: Json = { a: { $conf: "a" } };
     const listens = leaf("a", { where: { $conf: "a" } });
     expect(hears(listens, heard("a", { x: 1 }), { ...RUN, conf })).toBe(false);
     expect(hears(listens, heard("a", { $conf: "a" }), { ...RUN, conf })).toBe(true);
   });
 
-  test("values that are nested without end are different, and end nothing", () => {
+  test("deeply nested values count as different and do not exhaust the stack", () => {
     const deep = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as Json;
     expect(hears(leaf("a", { where: { $conf: "x" } }), heard("a", deep), { ...RUN, conf: { x: deep } })).toBe(
       false,
@@ -64,7 +64,7 @@ describe("where", () => {
   });
 });
 
-test("a wait takes what looks like a reference for a value, and asks who sent it", () => {
+test("a wait treats a reference as a value and checks the sender", () => {
   const wait = { namespace: "*", key: "a", where: { $conf: "x" }, equals: null, inRun: RUN };
   const own = { ...heard("a", { $conf: "x" }), from: { dagId: "d", runId: "r" } };
   expect(fitsWait(wait, own)).toBe(true);
@@ -83,7 +83,7 @@ test("a path leads into objects and lists", () => {
 describe("the state of a condition", () => {
   const both = compileCondition(all(leaf("a"), leaf("b", { equals: { value: "x" } })));
 
-  test("is small JSON, says what was heard, and counts nothing twice after firing", () => {
+  test("is small JSON of the matched signals, and counts no signal twice after firing", () => {
     const first = advance(both, emptyState(both), heard("a", { large: true }, 3), RUN);
     expect(first).toEqual({
       fired: false,
@@ -94,20 +94,20 @@ describe("the state of a condition", () => {
     expect(other.state.leaves[1]).toEqual({ met: false, key: "b", version: 4, value: "y" });
     const last = advance(both, other.state, heard("b", "x", 5), RUN);
     expect(last.fired).toBe(true);
-    // The value that stands is for people to see.
+    // The current value is kept for display.
     expect(last.state).toEqual({ leaves: [null, { met: false, key: "b", version: 5, value: "x" }] });
-    expect(describeState(both, last.state).missing).toBe('a and b = "x" (counted already)');
+    expect(describeState(both, last.state).missing).toBe('a and b = "x" (already counted)');
     expect(advance(both, last.state, heard("a", 1, 6), RUN).fired).toBe(false);
     expect(last.by.map(({ version }) => version)).toEqual([3, 5]);
   });
 
-  test("is not touched by what it does not hear", () => {
+  test("does not change for a signal that does not match", () => {
     const state = emptyState(both);
     expect(advance(both, state, heard("c"), NO_RUN).state).toBe(state);
     expect(advance(both, state, { kind: "task", taskId: "a", version: 1 }, NO_RUN).state).toBe(state);
   });
 
-  test("has the values where a schedule needs them, and no long ones where they are only shown", () => {
+  test("keeps values for a schedule, and only short ones for display", () => {
     const long = "x".repeat(1_000);
     const keeping = compileCondition(all(leaf("a"), leaf("b")), { keepValues: true });
     expect(advance(keeping, emptyState(keeping), heard("a", long), NO_RUN).state.leaves[0]).toHaveProperty(
@@ -119,7 +119,7 @@ describe("the state of a condition", () => {
     );
   });
 
-  test("is read back, unless it is that of another condition", () => {
+  test("is loaded, unless it belongs to another condition", () => {
     const { state } = advance(both, emptyState(both), heard("a"), RUN);
     expect(loadState(both, JSON.parse(JSON.stringify(state)))).toEqual(state);
     for (const stored of [undefined, null, {}, { leaves: [null] }, { leaves: "x" }] as (Json | undefined)[])
@@ -145,23 +145,23 @@ describe("for people", () => {
   const after = (...all: Heard[]): ConditionState =>
     all.reduce((state, each) => advance(condition, state, each, RUN).state, emptyState(condition));
 
-  test("a condition is written as its author would", () => {
+  test("shows a condition as its author wrote it", () => {
     expect(describeState(condition, emptyState(condition)).text).toBe(
       'all(team:a, any(b where {"n":1}, all(c = 2, d.* from this run)), task load)',
     );
   });
 
-  test("what is missing is said, and only that", () => {
+  test("lists only the missing parts", () => {
     const missing = (...all: Heard[]) => describeState(condition, after(...all)).missing;
     expect(missing()).toBe('team:a and (b where {"n":1} or (c = 2 and d.* from this run)) and task load');
     const team = { ...heard("a"), namespace: "team" };
     expect(missing(team, heard("b", { n: 1 }))).toBe("task load");
     expect(missing(team, heard("c", 3), { kind: "task", taskId: "load", version: 9 })).toBe(
-      'b where {"n":1} or (c = 2 (it is 3) and d.* from this run)',
+      'b where {"n":1} or (c = 2 (current value: 3) and d.* from this run)',
     );
   });
 
-  test("each leaf says whether it is true, and since which version", () => {
+  test("shows for each leaf whether it is true, and its version", () => {
     const { leaves } = describeState(condition, after(heard("c", 3, 8), heard("b", { n: 1 }, 9)));
     expect(leaves.map(({ met, version, latest }) => [met, version, latest])).toEqual([
       [false, null, undefined],
@@ -173,7 +173,7 @@ describe("for people", () => {
   });
 });
 
-test("a condition without parts is refused: it would be true at once, or never", () => {
+test("a condition without parts is rejected: it would be true at once, or never", () => {
   for (const kind of ["all", "any", "none"] as "all"[]) {
     expect(() => compileCondition({ kind, of: [] })).toThrowError(
       expect.objectContaining({ code: "CONDITION_INVALID" }),

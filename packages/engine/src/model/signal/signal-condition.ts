@@ -1,10 +1,10 @@
 /**
- * Conditions on signals, as a reducer: every signal of the log is put to a condition, one by one and in order, and
- * changes its state or makes it fire. The state is small JSON, stored with the effect of what was heard, so that a
- * condition is half fulfilled in the database and not in a process.
+ * Conditions on signals, as a reducer: a condition is evaluated against every signal of the log, one by one and in order,
+ * which changes its state or fires it. The state is small JSON, stored together with the effects of the signal, so that a
+ * partly fulfilled condition survives the process.
  *
- * A leaf that a signal makes true stays true; one with `equals` becomes false again with another value. When the whole
- * is true the condition fires, once, and all its leaves are false again: nothing that was heard counts twice.
+ * A leaf that a signal makes true stays true; a leaf with `equals` becomes false again with another value. When the whole
+ * condition is true it fires, once, and all its leaves become false: no signal counts twice.
  */
 import type { Json, SignalCondition } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
@@ -17,22 +17,22 @@ import {
   type SignalLeaf,
 } from "./signal-condition-match.ts";
 
-/** What a condition is told: a signal, or that a task of the same run has succeeded. */
+/** An input of a condition: a signal, or the success of a task of the same run. */
 export type Heard =
   | ({ readonly kind: "signal" } & SignalFacts)
   | { readonly kind: "task"; readonly taskId: string; readonly version: number | null };
 
-/** What a leaf has heard last. */
+/** The last match of a leaf. */
 export interface LeafState {
   readonly met: boolean;
-  /** Of the signal; of a task its id. */
+  /** The key of the signal, or the id of the task. */
   readonly key: string;
   readonly version: number | null;
-  /** Only where it is needed: see {@link compileCondition}. Left out when it is large. */
+  /** Only where needed: see {@link compileCondition}. Left out if it is large. */
   readonly value?: Json;
 }
 
-/** What a condition has heard since it fired last. By leaf, in the order written; null: nothing. */
+/** The matches since the condition fired last. By leaf, in the order written; null: none. */
 export interface ConditionState {
   readonly leaves: readonly (LeafState | null)[];
 }
@@ -40,7 +40,7 @@ export interface ConditionState {
 type TaskLeaf = Extract<SignalCondition, { kind: "task" }>;
 type Node = { readonly leaf: number } | { readonly kind: "all" | "any"; readonly of: readonly Node[] };
 
-/** A condition, its leaves numbered. Immutable; shared by all runs. */
+/** A condition with numbered leaves. Immutable; shared by all runs. */
 export interface CompiledCondition {
   readonly root: Node;
   readonly leaves: readonly (SignalLeaf | TaskLeaf)[];
@@ -50,16 +50,16 @@ export interface CompiledCondition {
 export interface Advance {
   readonly state: ConditionState;
   readonly fired: boolean;
-  /** When it fired: what its true leaves had heard, in the order written. */
+  /** When it fired: the matches of its true leaves, in the order written. */
   readonly by: readonly LeafState[];
 }
 
-/** Values that are kept for people to see: longer ones are not worth the room. */
+/** The maximum length of values kept for display. */
 const SHOWN_CHARACTERS = 200;
 
 /**
- * Numbers the leaves. `keepValues`: the state holds the values of all signals, whatever their size, for a schedule that
- * hands them to the run it makes; otherwise only short ones of leaves with `equals`, to be shown.
+ * Numbers the leaves. `keepValues`: the state keeps the values of all signals, at any size, for a schedule that passes them
+ * to its run; otherwise only short values of leaves with `equals`, for display.
  */
 export function compileCondition(
   condition: SignalCondition,
@@ -71,10 +71,7 @@ export function compileCondition(
     if ((each.kind === "all" || each.kind === "any") && each.of.length > 0) {
       return { kind: each.kind, of: each.of.map(compile) };
     }
-    throw new ModelError(
-      "CONDITION_INVALID",
-      `a condition of kind "${each.kind}" without parts is neither true nor false`,
-    );
+    throw new ModelError("CONDITION_INVALID", `a condition of kind "${each.kind}" needs at least one part`);
   };
   return { root: compile(condition), leaves, keepValues };
 }
@@ -83,7 +80,7 @@ export function emptyState({ leaves }: CompiledCondition): ConditionState {
   return { leaves: leaves.map(() => null) };
 }
 
-/** What was stored, if it fits the condition: after a change of the DAG nothing is carried over that cannot be meant. */
+/** The stored state if it fits the condition: after a change of the DAG, only matches of unchanged leaves are kept. */
 export function loadState(condition: CompiledCondition, stored: Json | undefined): ConditionState {
   const leaves = (stored as { readonly leaves?: readonly (LeafState | null)[] } | null | undefined)?.leaves;
   if (!Array.isArray(leaves) || leaves.length !== condition.leaves.length) return emptyState(condition);
@@ -97,7 +94,7 @@ export function loadState(condition: CompiledCondition, stored: Json | undefined
   return leaves.every(fits) ? { leaves } : emptyState(condition);
 }
 
-/** The state after one more thing was heard, and whether that made the condition fire. */
+/** The state after one more input, and whether that input fired the condition. */
 export function advance(
   condition: CompiledCondition,
   state: ConditionState,
@@ -110,7 +107,7 @@ export function advance(
   return { state: spent(condition, next), fired: true, by };
 }
 
-/** All false again. What an `equals` has heard last is kept for people to see: the value may be the same for long. */
+/** All leaves false again. The last value of an `equals` leaf is kept for display: it may stay the same for long. */
 function spent(condition: CompiledCondition, { leaves }: ConditionState): ConditionState {
   return {
     leaves: leaves.map((heard, index) => {
@@ -125,7 +122,7 @@ function isShown(value: Json): boolean {
   return JSON.stringify(value).length <= SHOWN_CHARACTERS;
 }
 
-/** The state after one more thing was heard, for those who judge it later; the same one, if it means nothing. */
+/** The state after one more input, for a caller that evaluates it later; the same object if nothing matched. */
 export function hear(
   condition: CompiledCondition,
   state: ConditionState,
@@ -146,7 +143,7 @@ export function isTrue(condition: CompiledCondition, state: ConditionState): boo
   return isMet(condition.root, state.leaves);
 }
 
-/** null: this leaf does not hear it. */
+/** null: the leaf does not match. */
 function leafAfter(
   leaf: SignalLeaf | TaskLeaf,
   heard: Heard,
@@ -170,11 +167,11 @@ function isMet(node: Node, leaves: readonly (LeafState | null)[]): boolean {
   return node.kind === "all" ? node.of.every(isTrue) : node.of.some(isTrue);
 }
 
-/** A condition and where it stands, for people. */
+/** A condition and its progress, for display. */
 export interface ConditionReport {
-  /** As it is written: `all(model.trained, model.checked where {"score":1})`. */
+  /** As written: `all(model.trained, model.checked where {"score":1})`. */
   readonly text: string;
-  /** What is still to be heard for it to fire: `model.checked where {"score":1}`. */
+  /** The parts still missing before it fires: `model.checked where {"score":1}`. */
   readonly missing: string;
   readonly leaves: readonly LeafReport[];
 }
@@ -182,9 +179,9 @@ export interface ConditionReport {
 export interface LeafReport {
   readonly text: string;
   readonly met: boolean;
-  /** Of what it has heard last; null: nothing, or a task. */
+  /** The version of the last match; null: none, or a task. */
   readonly version: number | null;
-  /** With `equals`, the latest value, unless it is large. */
+  /** With `equals`: the latest value, unless it is large. */
   readonly latest: Json | undefined;
 }
 
@@ -222,7 +219,7 @@ function leafText(leaf: SignalLeaf | TaskLeaf): string {
   ].join(" ");
 }
 
-/** null: nothing. */
+/** null: nothing is missing. */
 function missing(condition: CompiledCondition, state: ConditionState, node: Node): string | null {
   if (isMet(node, state.leaves)) return null;
   if ("leaf" in node) {
@@ -230,9 +227,9 @@ function missing(condition: CompiledCondition, state: ConditionState, node: Node
     const leaf = condition.leaves[node.leaf]!;
     const text = leafText(leaf);
     if (latest === undefined) return text;
-    // The value is the one, and the condition has fired by it.
+    // The value is the expected one, and the condition has already fired with it.
     const isCounted = leaf.kind === "signal" && leaf.equals !== null && isSameJson(leaf.equals.value, latest);
-    return isCounted ? `${text} (counted already)` : `${text} (it is ${JSON.stringify(latest)})`;
+    return isCounted ? `${text} (already counted)` : `${text} (current value: ${JSON.stringify(latest)})`;
   }
   const parts = node.of.flatMap((each) => {
     const text = missing(condition, state, each);

@@ -1,6 +1,6 @@
-/** Names of signals: the engine's own namespaces, and patterns in which `*` stands for any text. */
+/** Names of signals: the engine's own namespaces, and patterns in which `*` matches any text. */
 
-/** Written by the engine alone: what nobody can forge can be relied on. */
+/** Written only by the engine: these signals cannot be forged. */
 export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "task",
   "run",
@@ -12,7 +12,7 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "deadline",
 ]);
 
-/** Whether one of those may be meant; `*` stands for any text. */
+/** Whether a namespace or pattern can match a reserved one. */
 export function isReserved(namespace: string): boolean {
   if (!isPattern(namespace)) return RESERVED_NAMESPACES.has(namespace);
   return [...RESERVED_NAMESPACES].some((own) => matches(namespace, own));
@@ -26,7 +26,7 @@ export function isPattern(text: string): boolean {
   return text.includes("*");
 }
 
-/** Whether a text matches a pattern, in time linear to its length: the pattern is a stranger's. */
+/** Whether a text matches a pattern. Linear in the length of the text, because patterns come from users. */
 export function matches(pattern: string, text: string): boolean {
   const parts = pattern.split("*");
   if (parts.length === 1) return pattern === text;

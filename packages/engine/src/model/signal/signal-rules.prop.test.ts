@@ -1,4 +1,4 @@
-/** Conditions and rules against a reference that remembers everything and looks at all of it, every time. */
+/** Compares conditions and rules with a reference that remembers all inputs and evaluates all of them every time. */
 import type { DagManifest, Json, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
 import { expect, test } from "vitest";
@@ -86,7 +86,7 @@ function inOrder(given: readonly object[]): Heard[] {
   return given.map((each, index) => ({ ...each, version: index + 1 }) as Heard);
 }
 
-/** Remembers all it has heard since it fired. */
+/** Remembers all inputs since it fired. */
 class NaiveRule {
   readonly #rule: SignalRule;
   readonly label: string;
@@ -139,7 +139,7 @@ function isMine(leaf: SignalLeaf, heard: Heard): boolean {
   return subset(JSON.parse(wanted), heard.value);
 }
 
-/** A value that is laid over another and changes nothing is a part of it. */
+/** A value is a part of another if merging it changes nothing. */
 function subset(part: Json, whole: Json): boolean {
   if (Array.isArray(part) || typeof part !== "object" || part === null) return sorted(part) === sorted(whole);
   if (Array.isArray(whole) || typeof whole !== "object" || whole === null) return false;
@@ -169,7 +169,7 @@ function labels(book: RuleBook, heard: Heard): string[] {
   return book.hear(heard).map(({ taskId, ruleIndex, action }) => `${taskId}/${ruleIndex}/${action}`);
 }
 
-test("rules fire when, as often as and in the order in which the reference says", () => {
+test("rules fire at the times, as often and in the order of the reference", () => {
   fc.assert(
     fc.property(dag, heard, (defined, given) => {
       const book = new RuleBook(new RuleSet(manifestOf(defined)), RUN);
@@ -183,7 +183,7 @@ test("rules fire when, as often as and in the order in which the reference says"
   );
 });
 
-test("a book that is stored and read again at any moment is the same book", () => {
+test("a rule book that is stored and loaded at any point gives the same results", () => {
   fc.assert(
     fc.property(dag, heard, fc.array(fc.nat(29), { maxLength: 5 }), (defined, given, pauses) => {
       const set = new RuleSet(manifestOf(defined));
@@ -193,7 +193,7 @@ test("a book that is stored and read again at any moment is the same book", () =
       inOrder(given).forEach((each, index) => {
         expect(labels(moved, each)).toEqual(labels(steady, each));
         for (const row of moved.takeChanges()) rows.set(`${row.taskId}/${row.ruleIndex}`, row);
-        // The one that did not store a row for each change of its own is caught here.
+        // Detects a book that does not store a row for each of its changes.
         if (pauses.includes(index)) moved = new RuleBook(set, RUN, structuredClone([...rows.values()]));
         expect(moved.mayStart).toBe(steady.mayStart);
       });
@@ -203,7 +203,7 @@ test("a book that is stored and read again at any moment is the same book", () =
   );
 });
 
-test("of a burst nothing is lost: a rule on one signal fires as often as it comes", () => {
+test("a rule on one signal fires once for each signal of a burst", () => {
   fc.assert(
     fc.property(leaf, heard, (when, given) => {
       const rules: SignalRule[] = [{ action: "start", when, once: false }];
@@ -223,7 +223,7 @@ test("of a burst nothing is lost: a rule on one signal fires as often as it come
   );
 });
 
-test("each part of all() is used up by one firing: it fires as often as the rarest of them comes between", () => {
+test("each firing of all() uses up its parts: it fires as often as the rarest part arrives in between", () => {
   const word = fc.array(fc.constantFrom("a", "b"), { maxLength: 40 });
   fc.assert(
     fc.property(word, (keys) => {
@@ -242,7 +242,7 @@ test("each part of all() is used up by one firing: it fires as often as the rare
       const fired = inOrder(
         keys.map((key) => ({ kind: "signal", namespace: "default", key, value: null, from: null })),
       ).map((each) => book.hear(each).length);
-      // As a text: up to the first of the other kind, and on from there.
+      // As a text: up to the first signal of the other kind, then on from there.
       const expected = keys.join("").replaceAll(/a+b|b+a/g, (run) => `${"0".repeat(run.length - 1)}1`);
       expect(fired.join("")).toBe(expected.replaceAll(/[ab]/g, "0"));
     }),
@@ -250,7 +250,7 @@ test("each part of all() is used up by one firing: it fires as often as the rare
   );
 });
 
-test("after disarming nothing fires, and nothing counts when it is armed again", () => {
+test("a disarmed book does not fire, and inputs in between do not count when it is armed again", () => {
   fc.assert(
     fc.property(dag, heard, heard, heard, (defined, before, meanwhile, after) => {
       const set = new RuleSet(manifestOf(defined));

@@ -26,8 +26,8 @@ const rule = (action: SignalRule["action"], when: SignalCondition, once = false)
 });
 const both: SignalCondition = { kind: "all", of: [leaf("a"), leaf("b")] };
 
-describe("rules that hear one signal", () => {
-  test("act in the order written, task by task, and the run's own stop last", () => {
+describe("the rules for one signal", () => {
+  test("act in the order written, task by task, and the stop rule of the run last", () => {
     const set = ruleSet(
       { one: [rule("stop", leaf("a")), rule("start", leaf("*"))], two: [rule("restart", leaf("a"))] },
       leaf("a"),
@@ -42,7 +42,7 @@ describe("rules that hear one signal", () => {
     expect(firings[0]!.by).toEqual([{ met: true, key: "a", version: 7 }]);
   });
 
-  test("are found without asking the others", () => {
+  test("are found without an evaluation of the others", () => {
     const tasks = Object.fromEntries(
       Array.from({ length: 10_000 }, (_, i) => [`t${i}`, [rule("start", leaf(`k${i}`))]]),
     );
@@ -53,7 +53,7 @@ describe("rules that hear one signal", () => {
     expect(set.candidates({ kind: "task", taskId: "k7", version: 1 })).toEqual([]);
   });
 
-  test("are each asked once, however many of its leaves hear it", () => {
+  test("are evaluated once each, even if several leaves match", () => {
     const twice: SignalCondition = { kind: "all", of: [leaf("a"), leaf("a", { where: {} }), leaf("*")] };
     const book = new RuleBook(ruleSet({ t: [rule("start", twice)] }), RUN);
     expect(book.hear({ ...heard("a"), value: { n: 1 } } as Heard)).toHaveLength(1);
@@ -61,7 +61,7 @@ describe("rules that hear one signal", () => {
 });
 
 describe("a book", () => {
-  test("hands out what changed, once, and only that", () => {
+  test("returns changed states once, and no others", () => {
     const book = new RuleBook(ruleSet({ t: [rule("start", both), rule("stop", leaf("c"))] }), RUN);
     expect(book.takeChanges()).toEqual([]);
     book.hear(heard("a", 4));
@@ -80,7 +80,7 @@ describe("a book", () => {
     ]);
   });
 
-  test("knows whether anything may still start", () => {
+  test("reports whether any rule can still start a task", () => {
     const set = ruleSet({
       t: [rule("start", leaf("a"), true), rule("stop", leaf("b"))],
       u: [rule("restart", leaf("c"))],
@@ -97,7 +97,7 @@ describe("a book", () => {
     expect(new RuleBook(ruleSet({ t: [rule("stop", leaf("a"))] }), RUN).mayStart).toBe(false);
   });
 
-  test("leaves out rows of rules that are no more", () => {
+  test("ignores rows of rules that no longer exist", () => {
     const gone = [
       { taskId: "gone", ruleIndex: 0, state: {} },
       { taskId: "t", ruleIndex: 9, state: null },
@@ -106,7 +106,7 @@ describe("a book", () => {
     expect(book.hear(heard("a"))).toHaveLength(1);
   });
 
-  test("reports where every rule stands", () => {
+  test("reports the state of every rule", () => {
     const set = ruleSet({ t: [rule("start", both), rule("stop", leaf("c"), true)] }, leaf("end"));
     const book = new RuleBook(set, RUN);
     for (const key of ["a", "c", "c"]) book.hear(heard(key));

@@ -1,10 +1,10 @@
 /**
- * The rules of one run: what each signal makes its tasks do. Compiled once per DAG version ({@link RuleSet}), with one
- * {@link RuleBook} per run that knows where each condition stands. A signal costs a look into an index and then only
- * the rules that may hear it.
+ * The rules of one run: the effects of signals on its tasks. Compiled once per DAG version ({@link RuleSet}), with one
+ * {@link RuleBook} per run that holds the state of each condition. A signal costs an index lookup plus the evaluation of the
+ * rules that may match.
  *
- * A book is told everything in the order of the log, exactly once: the position up to which it was told, the states
- * that changed and what the firings do belong into one transaction.
+ * A book receives every input in the order of the log, exactly once: the position in the log, the changed states and the
+ * effects of the firings belong in one transaction.
  */
 import type { DagManifest, Json, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import {
@@ -23,9 +23,9 @@ import { hasWildcard, type ListeningRun, namesMatch, type SignalLeaf } from "./s
 
 /** A rule of a task, or the run's own `stop`. */
 export interface CompiledRule {
-  /** Rules that hear the same signal act in this order: tasks as in the manifest, each task's as written, the run's last. */
+  /** The order of rules for the same signal: tasks as in the manifest, a task's rules as written, the run's last. */
   readonly order: number;
-  /** null: the run itself. */
+  /** null: the rule of the run. */
   readonly taskId: string | null;
   readonly ruleIndex: number;
   readonly action: SignalRule["action"];
@@ -62,7 +62,7 @@ export class RuleSet {
     return this.#byName.get(nameOf(name));
   }
 
-  /** The rules that may hear this, in their order: the others need not be asked. */
+  /** The rules that may match, in their order. The others need no evaluation. */
   candidates(heard: Heard): readonly CompiledRule[] {
     const sure =
       heard.kind === "task"
@@ -74,7 +74,7 @@ export class RuleSet {
     return [...found].sort((a, b) => a.order - b.order);
   }
 
-  /** Each list is in order and without duplicates: rules are added in their order. */
+  /** Each list is sorted and without duplicates, because rules are added in their order. */
   #index(leaf: Extract<SignalCondition, { kind: "signal" | "task" }>, rule: CompiledRule): void {
     if (leaf.kind === "task") {
       addTo(this.#tasks, leaf.taskId, rule);
@@ -88,30 +88,30 @@ export class RuleSet {
   }
 }
 
-/** What a rule does, because of what was heard. */
+/** The action of a rule that fired. */
 export interface Firing {
-  /** null: the run itself stops. */
+  /** null: the run stops. */
   readonly taskId: string | null;
   readonly ruleIndex: number;
   readonly action: SignalRule["action"];
-  /** What made it fire: what each true leaf of its condition had heard. */
+  /** The cause: the matches of the true leaves of its condition. */
   readonly by: readonly LeafState[];
 }
 
-/** One rule of one run, as it is stored: no more than a line of JSON. */
+/** The stored state of one rule of a run: one line of JSON. */
 export interface StoredRule {
   readonly taskId: string | null;
   readonly ruleIndex: number;
   readonly state: Json;
 }
 
-/** A rule and where it stands, for people. */
+/** A rule and its progress, for display. */
 export interface RuleReport extends ConditionReport {
   readonly taskId: string | null;
   readonly ruleIndex: number;
   readonly action: SignalRule["action"];
   readonly once: boolean;
-  /** false: it has fired once and is done, or its run is closed. */
+  /** false: a rule with `once` has fired, or its run is closed. */
   readonly isArmed: boolean;
   readonly fired: number;
 }
@@ -125,10 +125,10 @@ interface RuleState {
 export class RuleBook {
   readonly #set: RuleSet;
   readonly #run: ListeningRun;
-  /** Of rules that have heard something; the others stand as at the beginning. */
+  /** The states of rules with matches; the others are in their initial state. */
   readonly #states = new Map<CompiledRule, RuleState>();
   readonly #changed = new Set<CompiledRule>();
-  /** How many armed rules could still start something. */
+  /** The number of armed rules that could still start a task. */
   #starters = 0;
 
   constructor(set: RuleSet, run: ListeningRun, stored: Iterable<StoredRule> = []) {
@@ -141,12 +141,12 @@ export class RuleBook {
     for (const rule of set.rules) if (canStart(rule) && this.#isArmed(rule)) this.#starters++;
   }
 
-  /** Some rule may still start or restart a task: the run is not over, whatever has finished. */
+  /** Whether a rule can still start or restart a task: then the run has not ended, in any state of its tasks. */
   get mayStart(): boolean {
     return this.#starters > 0;
   }
 
-  /** To be called for everything that is heard, in order. What fires acts in the order of the answer. */
+  /** Call for every input, in order. The firings act in the returned order. */
   hear(heard: Heard): Firing[] {
     const firings: Firing[] = [];
     for (const rule of this.#set.candidates(heard)) {
@@ -162,7 +162,7 @@ export class RuleBook {
     return firings;
   }
 
-  /** Nothing that is heard from now on counts, for the rules of one task or for all; what was heard is forgotten. */
+  /** From now on inputs do not count, for the rules of one task or all; earlier matches are dropped. */
   disarm(taskId?: string): void {
     for (const rule of this.#set.rules) {
       if (taskId !== undefined && rule.taskId !== taskId) continue;
@@ -171,7 +171,7 @@ export class RuleBook {
     }
   }
 
-  /** The other way round, e.g. when a closed run is cleared: they begin again. */
+  /** The inverse, e.g. when a closed run is cleared: the rules start from their initial state. */
   arm(taskId?: string): void {
     for (const rule of this.#set.rules) {
       if (taskId !== undefined && rule.taskId !== taskId) continue;
@@ -180,7 +180,7 @@ export class RuleBook {
     }
   }
 
-  /** The states that have changed since this was asked last, to be stored. */
+  /** The changed states since the last call, to be stored. */
   takeChanges(): StoredRule[] {
     const changed = [...this.#changed].map((rule) => {
       const { condition, fired, isArmed } = this.#stateOf(rule);
@@ -191,7 +191,7 @@ export class RuleBook {
     return changed;
   }
 
-  /** All rules and where they stand, in order. */
+  /** All rules with their progress, in order. */
   report(): RuleReport[] {
     return this.#set.rules.map((rule) => {
       const { taskId, ruleIndex, action, once } = rule;

@@ -1,12 +1,12 @@
 /**
- * The starts of one task that were counted and are not carried out yet, oldest first. Each has a number, and the
- * numbers of those that wait have no gaps: what is in the database and what should be there are two ranges, and the
- * difference is all that is written. A burst of thousands costs each of its starts one row, once.
+ * The counted starts of one task that are not carried out yet, oldest first. Each has a number, without gaps. So the stored
+ * starts and the current starts are two ranges, and only their difference is written: a burst of thousands costs each start
+ * one row, once.
  */
 
 /**
- * The signals behind a try, by their versions: no values, so that what is stored stays small. Those of a restart stand
- * apart: what was stopped begins again with what had started it, and the next restart takes their place.
+ * The signals that caused a try, by version: no values, so that the stored state stays small. Signals of a restart are
+ * separate: a restarted try keeps its original cause, and the next restart replaces them.
  */
 export interface Cause {
   readonly start?: readonly number[];
@@ -16,14 +16,14 @@ export interface Cause {
 export interface StoredStart {
   readonly taskId: string;
   readonly ordinal: number;
-  /** null: due to no signal. */
+  /** null: not caused by a signal. */
   readonly cause: Cause | null;
 }
 
-/** What has to change in the database. */
+/** The changes to store. */
 export interface StartChanges {
   readonly taskId: string;
-  /** Carried out or forgotten: those from `from` on, before `before`. */
+  /** The starts in [from, before) were carried out or dropped. */
   readonly from: number;
   readonly before: number;
   readonly added: readonly StoredStart[];
@@ -31,7 +31,7 @@ export interface StartChanges {
 
 interface Range {
   readonly from: number;
-  /** The first that is not in it. */
+  /** The first number after the range. */
   readonly before: number;
 }
 
@@ -41,7 +41,7 @@ export class WaitingStarts {
   /** The number of the oldest. */
   #first: number;
   #stored: Range;
-  /** What was stored before the last `takeChanges`. */
+  /** The stored range before the last `takeChanges`. */
   #storedBefore: Range;
 
   /** @param stored In their order. */
@@ -61,19 +61,21 @@ export class WaitingStarts {
     this.#causes.push(cause);
   }
 
-  /** The oldest is carried out: what it is due to. */
+  /** Consumes the oldest start and returns its cause. */
   take(): Cause | null {
     if (this.#causes.length === 0) return null;
     this.#first++;
     return this.#causes.shift() ?? null;
   }
 
-  forget(): void {
-    this.#first += this.#causes.length;
-    this.#causes = [];
+  /** @param keep How many of the newest stay. */
+  forget(keep = 0): void {
+    const forgotten = Math.max(0, this.#causes.length - keep);
+    this.#first += forgotten;
+    this.#causes = this.#causes.slice(forgotten);
   }
 
-  /** Since the last call; null: none. One that was added and carried out in between is not among them. */
+  /** The changes since the last call; null: none. A start added and consumed in between is not included. */
   takeChanges(): StartChanges | null {
     const { before: storedBefore, from } = this.#stored;
     const first = this.#first;
@@ -88,7 +90,7 @@ export class WaitingStarts {
     return { taskId: this.#taskId, from, before: Math.min(first, storedBefore), added };
   }
 
-  /** What was taken last could not be stored. */
+  /** The last changes were not stored. */
   giveBack(): void {
     this.#stored = this.#storedBefore;
   }

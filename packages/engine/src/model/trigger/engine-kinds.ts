@@ -1,4 +1,4 @@
-/** Triggers that wait for something in our own database: answered by queries, never run in a child. */
+/** Triggers that wait for something in the engine's database. Queries answer them; they never run in a child process. */
 export const RUN_KIND = "tradewind.dagrun";
 export const TASK_KIND = "tradewind.externaltask";
 export const WEBHOOK_KIND = "tradewind.webhook";

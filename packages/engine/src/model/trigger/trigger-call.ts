@@ -1,7 +1,7 @@
 /**
- * Whether something is a call of a trigger that can be stored and run. Calls come from processes that run user code;
- * one that no table takes (a NUL, a year that has no name, a text too long for an index) would void the batch that
- * stores it, with all that others have done, and every repetition of that batch.
+ * Whether a value is a trigger call that can be stored and run. Calls come from processes that run user code. A call that
+ * the database rejects (a NUL, a year out of range, a text too long for an index) would abort the batch that stores it,
+ * together with all other changes in the batch, and every retry of it.
  */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { membersOf } from "../index.ts";
@@ -16,7 +16,7 @@ export function isTriggerCall(raw: unknown): raw is TriggerCall {
   return raw.replicas === 1 || raw.replicas === 2;
 }
 
-/** A text that can be a key: the SDK gives no others. */
+/** A text that can be a key. The SDK creates no other keys. */
 export function isKey(raw: unknown): raw is string {
   if (typeof raw !== "string" || raw.length === 0 || raw.length > 250) return false;
   return !raw.includes("\u0000") && raw.isWellFormed();
@@ -30,7 +30,7 @@ export function isDelay(raw: unknown): raw is number {
 const FIRST_MOMENT = Date.parse("0001-01-01T00:00:00Z");
 const LAST_MOMENT = Date.parse("9999-12-31T23:59:59.999Z");
 
-/** Both JavaScript and PostgreSQL know other years, too, but not the same ones, and write them differently. */
+/** JavaScript and PostgreSQL both support other years, but not the same ones, and format them differently. */
 export function isMoment(raw: unknown): raw is string {
   const at = typeof raw === "string" ? Date.parse(raw) : Number.NaN;
   return at >= FIRST_MOMENT && at <= LAST_MOMENT;
@@ -45,8 +45,8 @@ function isRecord(raw: unknown): raw is Record<string, unknown> {
 }
 
 /**
- * Of a task that waits for a webhook: a call since its run began counts, also one that came before the wait. Whoever
- * hands out a URL and then waits for its call is called, now and then, in between.
+ * For a task that waits for a webhook: accepts calls since the run started, including calls before the wait. A task may
+ * publish its URL and be called before its wait begins.
  */
 export function sinceRun(call: TriggerCall, startedAt: string | null): TriggerCall {
   if (startedAt === null || !waitsForCalls(call) || !isRecord(call.args)) return call;
@@ -58,12 +58,12 @@ export function sinceRun(call: TriggerCall, startedAt: string | null): TriggerCa
   return { ...call, args: { ...call.args, members: Object.fromEntries(members) as Json } as Json };
 }
 
-/** A webhook, or a joint wait with one among its members. */
+/** True for a webhook trigger, and for a joint wait with a webhook trigger among its members. */
 export function waitsForCalls(call: TriggerCall): boolean {
   return call.kind === WEBHOOK_KIND || Object.values(callsOf(call)).some(waitsForCalls);
 }
 
-/** The members of a joint wait; none when one of them is not a call: the triggerer refuses it. */
+/** The members of a joint wait; none if any member is not a valid call: the triggerer rejects such a wait. */
 function callsOf(call: TriggerCall): Readonly<Record<string, TriggerCall>> {
   const members = membersOf(call);
   return Object.values(members).every(isTriggerCall) ? members : {};

@@ -1,6 +1,6 @@
-/** Chance that is the same for everybody. */
+/** Deterministic pseudo-randomness: every process computes the same value. */
 
-/** FNV-1a with a final mix: the low bits alone must be evenly spread. */
+/** FNV-1a with a final mix, so that the low bits are evenly spread, too. */
 export function hash32(text: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193);

@@ -4,7 +4,7 @@ import { unifiedDiff } from "./line-diff.ts";
 
 const diff = (from: string, to: string) => unifiedDiff({ name: "a", text: from }, { name: "b", text: to });
 
-/** Few different lines, so that texts have much in common. */
+/** Few different lines, so that the texts share many. */
 const text = fc
   .tuple(fc.array(fc.constantFrom("a", "b", "c", "", " ", "-d", "+e"), { maxLength: 40 }), fc.boolean())
   .map(([lines, isEnded]) => lines.join("\n") + (isEnded && lines.length > 0 ? "\n" : ""));
@@ -13,7 +13,7 @@ function linesOf(whole: string): string[] {
   return whole.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
 
-/** What becomes of a text when the diff is applied to it, by the rules of the format and nothing else. */
+/** Applies a diff to a text, by the rules of the unified format only. */
 function patched(from: string, patch: string): string {
   const source = linesOf(from);
   const result: string[] = [];
@@ -36,7 +36,7 @@ function patched(from: string, patch: string): string {
   return result.concat(source.slice(at)).join("");
 }
 
-test("applied to the one text it gives the other", () => {
+test("a diff applied to the first text gives the second", () => {
   fc.assert(
     fc.property(text, text, (from, to) => {
       const patch = diff(from, to);
@@ -47,7 +47,7 @@ test("applied to the one text it gives the other", () => {
   );
 });
 
-test("it is no longer than need be", () => {
+test("a diff is the shortest possible", () => {
   const longestCommon = (a: string[], b: string[]) => {
     let former = new Array<number>(b.length + 1).fill(0);
     for (const line of a) {
@@ -71,7 +71,7 @@ test("it is no longer than need be", () => {
   );
 });
 
-test("a text that has nothing in common with a long one is replaced, in a short time", () => {
+test("two long texts without a common line are replaced quickly", () => {
   const lines = (word: string) => Array.from({ length: 5_000 }, (_, n) => `${word} ${n}\n`).join("");
   const [from, to] = [`same\n${lines("old")}`, `same\n${lines("new")}`];
   expect(patched(from, diff(from, to))).toBe(to);

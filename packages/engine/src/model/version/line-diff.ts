@@ -1,11 +1,11 @@
 /**
- * What changed between two texts, line by line, in the form of `diff -u`. The shortest list of removed and added lines
- * (Myers), as long as that is at most MOST_EDITS: its cost is the square of the edits. Beyond, what lies between the
- * common beginning and the common end counts as replaced: longer than need be, never wrong.
+ * The changes between two texts, line by line, in the format of `diff -u`: the shortest list of removed and added lines
+ * (Myers), if it has at most MOST_EDITS edits, because its cost is quadratic in the edits. Beyond that limit, everything
+ * between the common prefix and the common suffix counts as replaced: longer than necessary, but correct.
  */
 const MOST_EDITS = 2_000;
 
-/** Lines without change around each change. */
+/** Unchanged lines around each change. */
 const CONTEXT = 3;
 
 type Kind = " " | "-" | "+";
@@ -15,7 +15,7 @@ interface Line {
   readonly text: string;
 }
 
-/** Empty when the texts are equal. The names stand in the head, as those of files. */
+/** Empty when the texts are equal. The names appear in the header like file names. */
 export function unifiedDiff(from: Named, to: Named): string {
   if (from.text === to.text) return "";
   const lines = diffLines(linesOf(from.text), linesOf(to.text));
@@ -35,7 +35,7 @@ export interface Named {
   readonly text: string;
 }
 
-/** With their line ends, so that a last line without one differs from one with. */
+/** Lines with their line ends, so that a last line without a newline differs from one with it. */
 function linesOf(text: string): string[] {
   return text.match(/[^\n]*\n|[^\n]+$/g) ?? [];
 }
@@ -56,8 +56,8 @@ function diffLines(from: readonly string[], to: readonly string[]): Line[] {
 }
 
 /**
- * Diagonal `k` holds the places x, y with x - y = k. After `d` edits `reached[k]` is the farthest x on it; each round's
- * state is kept, and the way is read off it backwards. Null: more than MOST_EDITS.
+ * Diagonal `k` holds the points x, y with x - y = k. After `d` edits `reached[k]` is the farthest x on it. The state of each
+ * round is kept, and the path is read from it backwards. Null: more than MOST_EDITS.
  */
 function shortest(from: readonly string[], to: readonly string[]): Line[] | null {
   const most = Math.min(from.length + to.length, MOST_EDITS);
@@ -77,7 +77,7 @@ function shortest(from: readonly string[], to: readonly string[]): Line[] | null
   return null;
 }
 
-/** `former` is the state after d - 1 edits: diagonal k stands at k + d. */
+/** `former` is the state after d - 1 edits: diagonal k is at index k + d. */
 function goesDown(former: Int32Array, d: number, k: number): boolean {
   return k === -d || (k !== d && former[k - 1 + d]! < former[k + 1 + d]!);
 }
@@ -102,7 +102,7 @@ function wayBack(rounds: readonly Int32Array[], from: readonly string[], to: rea
 }
 
 interface Hunk {
-  /** Counted from 1: where its first line stands, or would stand, in each text. */
+  /** 1-based line number of the first line in each text, or the line before which it would be inserted. */
   readonly fromAt: number;
   readonly toAt: number;
   readonly lines: Line[];
@@ -120,7 +120,7 @@ function* hunksOf(lines: readonly Line[]): Iterable<Hunk> {
     const start = Math.max(at, change - CONTEXT);
     fromAt += start - at;
     toAt += start - at;
-    // Two changes whose surroundings touch make one hunk.
+    // Changes with touching context form one hunk.
     let last = change;
     for (let next = change; next < lines.length && next - last <= 2 * CONTEXT; next++)
       if (isChange(next)) last = next;

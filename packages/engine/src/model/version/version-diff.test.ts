@@ -5,7 +5,7 @@ import { diffVersions, isSameShape } from "./version-diff.ts";
 
 const daily = { kind: "cron", expression: "0 2 * * *", timezone: "UTC", style: "trigger" } as const;
 
-test("tasks that came, went and changed, their edges, and the DAG's own options", () => {
+test("the diff lists added, removed and changed tasks, edges, groups and DAG options", () => {
   const from = dagManifest(
     [
       taskManifest("extract", { retries: 1 }),
@@ -58,7 +58,7 @@ test("tasks that came, went and changed, their edges, and the DAG's own options"
   });
 });
 
-test("what an older version leaves out is null; the order of tasks, edges and members says nothing", () => {
+test("the diff treats missing members as null and ignores the order of tasks, edges and members", () => {
   const { startTrigger: _, ...bare } = taskManifest("b", { upstream: ["a", "c"], startTrigger: null });
   const [a, c] = [taskManifest("a"), taskManifest("c")];
   const from = dagManifest([a, c, bare], { schedule: daily });
@@ -69,7 +69,7 @@ test("what an older version leaves out is null; the order of tasks, edges and me
   expect(isSameShape(diffVersions(from, to))).toBe(true);
 });
 
-test("back and forth: what one way adds the other removes, and a version does not differ from itself", () => {
+test("the reverse diff swaps added and removed, and a version does not differ from itself", () => {
   const ids = ["a", "b", "c", "d", "e"];
   const manifest = fc
     .array(

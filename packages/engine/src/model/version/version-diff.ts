@@ -1,7 +1,7 @@
 /**
- * What differs between two versions of a DAG, from their manifests alone. Every member of a manifest is compared, known
- * here or not, so that a new option shows up by itself; what is left out counts as null. Order edges and data edges are
- * told as edges, not as fields of a task.
+ * The differences between two versions of a DAG, computed from their manifests alone. Every member of a manifest is
+ * compared, whether this code knows it or not, so that a new option is covered automatically. A missing member counts as
+ * null. Order edges and data edges are reported as edges, not as fields of a task.
  */
 import type { DagManifest, Json } from "@tradewind/sdk/manifest";
 
@@ -16,7 +16,7 @@ interface Edge {
   readonly to: string;
 }
 
-/** Of tasks, groups or maps, by id. */
+/** The changes to tasks, groups or maps, by id. */
 interface PartsDiff {
   readonly added: readonly string[];
   readonly removed: readonly string[];
@@ -24,7 +24,7 @@ interface PartsDiff {
 }
 
 export interface VersionDiff {
-  /** Schedule, limits and the other options of the DAG itself. */
+  /** The schedule, the limits and the other options of the DAG itself. */
   readonly options: readonly FieldChange[];
   readonly tasks: PartsDiff;
   readonly edges: { readonly added: readonly Edge[]; readonly removed: readonly Edge[] };
@@ -44,7 +44,7 @@ export function diffVersions(from: DagManifest, to: DagManifest): VersionDiff {
   };
 }
 
-/** Whether the manifests say the same, whatever the code behind them does. */
+/** Whether the manifests are equal. Their code may still differ. */
 export function isSameShape({ options, tasks, edges, groups, maps }: VersionDiff): boolean {
   const isEmpty = (parts: PartsDiff) =>
     parts.added.length + parts.removed.length + parts.changed.length === 0;
@@ -88,7 +88,7 @@ function edgesOnlyIn(manifest: DagManifest, other: DagManifest): Edge[] {
   );
 }
 
-/** The order of an object's members, and members that are null or left out, say nothing. */
+/** Ignores the order of an object's members, and members that are null or missing. */
 function isSame(a: Json | undefined, b: Json | undefined): boolean {
   if (a === b || (a ?? null) === (b ?? null)) return true;
   if (typeof a !== "object" || typeof b !== "object" || !a || !b) return false;

@@ -1,7 +1,7 @@
 /**
- * The process in which timetables of the authors' own are asked: one question at a time. It has no credentials and knows
- * nobody but its supervisor; when that is gone it ends itself, even out of an endless loop. A class that never answers
- * blocks it: the supervisor kills it, and starts another for the next question.
+ * The process in which user-defined timetables run: one request at a time. It has no credentials and talks only to its
+ * supervisor; when the supervisor ends, it ends itself, even from an endless loop. A class that never answers blocks the
+ * process: the supervisor kills it, and starts another for the next request.
  */
 import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
@@ -29,7 +29,7 @@ type Outcome = TimetableAnswer["outcome"];
 let asked: { readonly n: number; readonly bundle: string } | null = null;
 
 socket.on("close", endAll);
-// Code of a bundle that goes on by itself: nobody can say what still works here, so the question fails with it.
+// Uncaught errors of bundle code leave the process in an unknown state, so the request fails with them.
 process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
@@ -76,7 +76,7 @@ function crash(error: unknown): void {
   send(asked.n, { ok: false, error: errorFacts(error) }, () => process.exit(1));
 }
 
-/** The supervisor is gone: this process and everything it started go too. */
+/** The supervisor is gone: this process ends together with every process it started. */
 function endAll(): void {
   process.kill(-process.pid, "SIGKILL");
 }

@@ -1,13 +1,13 @@
 /**
- * Lists a timetable's runs by asking it on and on, each time as it would have been asked then: with the run before, at the
- * moment when that one was due. So the dates are those that a scheduler would have found.
+ * Lists a timetable's runs by repeated calls, each with the arguments that a scheduler would have used: with the previous
+ * run, at the time when that run was due. So the dates are those that a scheduler would have found.
  *
- * A piece has an end by number and by time; a `next` that never answers has not, and its process is killed.
+ * A piece is limited by number and by time. A `next` that never answers is not, and its process is killed.
  */
 import type { DueCall, DueFacts, Program } from "@tradewind/sdk/program";
 import type { PieceOutcome, PieceWish } from "../timetable-protocol.ts";
 
-/** The clock is looked at so often: it costs more than an answer. */
+/** Interval of clock reads: reading the clock costs more than an answer. */
 const LOOK_EVERY = 64;
 
 export async function pieceOf(
@@ -22,7 +22,7 @@ export async function pieceOf(
     const outcome = await due({ ...call, last, now });
     if (!outcome.ok) return outcome;
     const run = outcome.due;
-    // A scheduler comes to those after it when this one has been due.
+    // A scheduler would get to later runs only after this one has been due.
     if (run === null || run.runAfter > until) return { ok: true, piece: { runs, last: null } };
     if (run.logicalDate >= from) runs.push(run);
     last = run;

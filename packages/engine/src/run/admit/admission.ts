@@ -16,7 +16,6 @@ import {
 } from "../../model/index.ts";
 import type { Call, Database } from "../../store/database/database.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
-import type { PoolView } from "../../store/pool/pool-occupancy.ts";
 import type { PoolWaiter } from "../../store/pool/pool-waiters.ts";
 import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
@@ -60,31 +59,27 @@ export interface AdmissionOptions extends PendingAttempts {
 export class Admission {
   readonly blockedTeardowns: BlockedTeardowns;
   readonly executors: ExecutorRoom;
+  readonly limitedTasks = new LimitedTasks();
+  readonly peerWaiters: PeerPoolWaiters;
+  readonly pools: PoolViews;
   readonly #queue = new ReadyQueue<Ready>();
   /** All added and not yet admitted instances, by run; those of a paused DAG are not in the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
-  readonly #peerWaiters: PeerPoolWaiters;
   readonly #streamSlots: StreamSlots;
-  readonly #pools: PoolViews;
   #starters: Starter[] = [];
-  readonly #limitedTasks = new LimitedTasks();
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
     this.executors = new ExecutorRoom(executors, options);
     this.blockedTeardowns = new BlockedTeardowns(options.activeAttempts);
-    this.#peerWaiters = new PeerPoolWaiters(options.database, this.#queue);
+    this.peerWaiters = new PeerPoolWaiters(options.database, this.#queue);
     this.#streamSlots = new StreamSlots(this.#queue, options.activeAttempts);
-    this.#pools = new PoolViews(options.database, (name) => this.#queue.release(name));
-  }
-
-  async refreshPools(): Promise<void> {
-    await this.#pools.refresh();
+    this.pools = new PoolViews(options.database, (name) => this.#queue.release(name));
   }
 
   /** The current batch was rejected. */
   reset(): void {
-    this.#pools.reset();
-    this.#peerWaiters.reset();
+    this.pools.reset();
+    this.peerWaiters.reset();
   }
 
   isWaiting(): boolean {
@@ -126,7 +121,7 @@ export class Admission {
   keepsDeferred(actor: RunActor, instance: Instance): boolean {
     // The tasks of a sub-DAG take slots too, possibly of the same pool: the sub-DAG would wait for itself.
     if (instance.node.manifest.dag !== undefined) return false;
-    return this.#pools.countsDeferred(actor.placeOf(instance).pool);
+    return this.pools.countsDeferred(actor.placeOf(instance).pool);
   }
 
   #mayWait(actor: RunActor, instance: Instance): boolean {
@@ -156,7 +151,7 @@ export class Admission {
         }
       }
     } while (hasStale);
-    this.#peerWaiters.sendAway();
+    this.peerWaiters.sendAway();
     for (const { actor } of admitted) touched.add(actor);
     return admitted;
   }
@@ -170,36 +165,21 @@ export class Admission {
     return { actor, instance, attempt, executor };
   }
 
-  /** Counts the occupied slots of a run that was just loaded. */
-  adopt(actor: RunActor): void {
-    this.#limitedTasks.load(actor);
-  }
-
-  /** Adds the waiting tasks of other schedulers, so that slots stay free for those with higher priority. True: there are any. */
-  async seeOthers(jobId: number): Promise<boolean> {
-    return await this.#peerWaiters.invite(jobId);
-  }
-
-  /** Admits nothing from now on: other schedulers need not keep slots free for the tasks that wait here. */
-  close(): void {
-    this.#peerWaiters.close();
-  }
-
   /** Publishes the first waiting tasks of this scheduler to the others; null: unchanged. */
   newsOfWaiting(jobId: number): Call | null {
     const heads: PoolWaiter[] = [];
     for (const { task, waiting } of this.#queue.heads()) {
       const { pool, weight, logicalDate, mapIndex, slots } = task;
-      const amount = Math.min(waiting, Math.max(1, this.#pools.sizeOf(pool) ?? 1));
+      const amount = Math.min(waiting, Math.max(1, this.pools.sizeOf(pool) ?? 1));
       heads.push({ pool, weight, logicalDate, mapIndex, slots, amount });
     }
-    return this.#peerWaiters.news(jobId, heads);
+    return this.peerWaiters.news(jobId, heads);
   }
 
   /** Undoes admissions that the database rejected, so that the next round can choose with current numbers. */
   withdraw(admitted: readonly Admitted[], now: number): void {
     // The published waiting tasks were not stored either.
-    this.#peerWaiters.reset();
+    this.peerWaiters.reset();
     for (const { actor, instance, attempt } of admitted) {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
       actor.model.apply({ type: "unqueued", ...key }, now);
@@ -211,7 +191,7 @@ export class Admission {
   /** Removes all waiting instances of this run. */
   drop(actor: RunActor): void {
     this.blockedTeardowns.drop(actor);
-    this.#limitedTasks.drop(actor);
+    this.limitedTasks.drop(actor);
     this.#starters = this.#starters.filter((starter) => starter.actor !== actor);
     for (const ready of this.#waiting.get(actor.id)?.ready.values() ?? []) this.#queue.remove(ready);
     this.#waiting.delete(actor.id);
@@ -237,11 +217,6 @@ export class Admission {
     for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
   }
 
-  /** The batch is stored: pending changes become final, then the numbers of the database replace them. */
-  settle(settled: readonly PoolView[]): void {
-    this.#pools.settle(settled);
-  }
-
   #take(admitted: readonly Admitted[]): Ready[] {
     const free = this.#streamSlots.assign(this.#waiting, admitted);
     for (const executor of this.executors.all) {
@@ -251,7 +226,7 @@ export class Admission {
     }
     const runs = new Map<string, Capacity>();
     const picks = this.#queue.take((name, kind) => {
-      if (kind === "pool" || isCounter(name)) return this.#pools.now(name);
+      if (kind === "pool" || isCounter(name)) return this.pools.now(name);
       const slots = free.get(name);
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };
       return runs.get(name) ?? remembered(runs, name, this.#capacityIn(name));
@@ -296,7 +271,7 @@ export class Admission {
     const actor = this.#waiting.get(Number(run))?.actor;
     if (!actor || index === undefined) return actor && this.#capacityOf(actor);
     const node = actor.model.graph.nodes[Number(index)];
-    return node && this.#limitedTasks.capacity(actor, node);
+    return node && this.limitedTasks.capacity(actor, node);
   }
 
   #capacityOf(actor: RunActor): Capacity {
@@ -305,8 +280,8 @@ export class Admission {
   }
 
   #count(actor: RunActor, instance: Instance, by: 1 | -1): void {
-    this.#pools.count(actor.placeOf(instance), by);
-    if (by > 0) this.#limitedTasks.add(actor, instance);
-    else this.#limitedTasks.delete(actor, instance);
+    this.pools.count(actor.placeOf(instance), by);
+    if (by > 0) this.limitedTasks.add(actor, instance);
+    else this.limitedTasks.delete(actor, instance);
   }
 }

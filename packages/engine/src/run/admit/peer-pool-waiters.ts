@@ -21,7 +21,7 @@ export class PeerPoolWaiters {
     this.#queue = queue;
   }
 
-  /** Adds them to our queue, so that slots stay free for those with higher priority. True: there are any. */
+  /** Adds the waiting tasks of other schedulers, so that slots stay free for those with higher priority. True: there are any. */
   async invite(jobId: number): Promise<boolean> {
     this.sendAway();
     if (this.#queue.size === 0) return false;
@@ -53,7 +53,7 @@ export class PeerPoolWaiters {
     return publishWaiters(jobId, told);
   }
 
-  /** Our tasks no longer wait for slots. */
+  /** Admits nothing from now on: other schedulers need not keep slots free for the tasks that wait here. */
   close(): void {
     this.#isClosed = true;
   }

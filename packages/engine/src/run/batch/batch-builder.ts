@@ -15,14 +15,15 @@ import {
 import type { AgainWrite, DriveWrite } from "../../store/drive/run-drives.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
 import type { RetryWrite } from "../../store/run/run-retry.ts";
-import type { InstanceWrite } from "../../store/task/instance-moves.ts";
+import type { InstanceMove } from "../../store/task/instance-moves.ts";
 import type { MapWrite } from "../../store/task/map-expansions.ts";
-import type { InstanceBirth, RunBatch, RunEnd, SignalWrite } from "../../store/task/run-batch.ts";
+import type { InstanceBirth } from "../../store/task/new-instances.ts";
+import type { RunBatch, RunEnd, SignalWrite } from "../../store/task/run-batch.ts";
 import type { GroupWrite } from "../../store/task/run-groups.ts";
+import { stateSignal } from "../../store/task/state-signals.ts";
 import type { DeferralWrite, WaitEnd } from "../../store/trigger/deferrals.ts";
 import { type EventTraces, traceGroup, traceRun } from "../loaded/event-traces.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
-import { stateSignal } from "./attempt-write.ts";
 
 /** One actor's part of a batch; kept until the commit, and given back if that fails. */
 export interface ActorChanges {
@@ -121,7 +122,7 @@ export function buildBatch(
   const slots = new Map<string, number>();
   const maps: MapWrite[] = [];
   const births: InstanceBirth[] = [];
-  const instances: InstanceWrite[] = [];
+  const instances: InstanceMove[] = [];
   const signals: SignalWrite[] = [...extra.traces.states];
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
@@ -133,7 +134,7 @@ export function buildBatch(
     for (const change of changes) {
       if (change.from === null) births.push(birth(actor, change));
       if (change.from !== null || change.instance.attempt !== null)
-        instances.push(instanceWrite(actor.id, change));
+        instances.push({ ...change, runId: actor.id });
       settle(slots, actor, change);
       const { instance } = change;
       if (instance.state === "queued") addCauses(startedBy, actor, instance);
@@ -155,7 +156,10 @@ export function buildBatch(
     const { dag_id: dagId, run_id: runId } = actor.run;
     // The signal state of a run is deleted with its end: this signal keeps the reason why it was closed.
     const closedBy = actor.model.drive?.closed ?? null;
-    const value = { state: end.state, ...(closedBy !== null && { closedBy: plain(closedBy) }) };
+    const value = {
+      state: end.state,
+      ...(closedBy !== null && { closedBy: closedBy.replaceAll("\u0000", "") }),
+    };
     signals.push({ namespace: "run", key: `${dagId}/${runId}`, value });
     if (!isEndedByHand(actor)) traceRun(actor, end, { ...events, onFailure });
   }
@@ -233,44 +237,13 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
     tryNumber: isWhole ? instance.tryNumber : 0,
     scheduledAt: isWhole ? instance.scheduledAt : null,
     endedAt: isWhole ? instance.endedAt : null,
-    reason: isWhole ? plain(instance.reason) : null,
-  };
-}
-
-function instanceWrite(runId: number, change: Change): InstanceWrite {
-  const { instance } = change;
-  return {
-    runId,
-    taskId: instance.node.id,
-    mapIndex: instance.mapIndex,
-    from: change.from ?? "none",
-    fromAttempt: change.fromAttempt,
-    to: instance.state,
-    attempt: instance.attempt,
-    tryNumber: instance.tryNumber,
-    infraLosses: instance.infraLosses,
-    scheduledAt: instance.scheduledAt,
-    queuedAt: instance.queuedAt,
-    startedAt: instance.startedAt,
-    endedAt: instance.endedAt,
-    retryAt: instance.retryAt,
-    pid: instance.pid,
-    reason: plain(instance.reason),
-    resumedAttempt: instance.resumedAttempt,
-    attemptStartedAt: instance.attemptStartedAt,
-    keepsSlot: instance.state === "deferred" && instance.wait?.keepsSlot === true,
-    maxTries: hasNewTries(change) ? instance.maxTries : null,
+    reason: isWhole ? instance.reason : null,
   };
 }
 
 /** Whether the instance starts over, with all tries of its task. */
 function hasNewTries({ from, fromMaxTries, instance }: Change): boolean {
   return from !== null && instance.maxTries !== fromMaxTries;
-}
-
-/** PostgreSQL does not store NUL in text, and one bad message must not void a batch. */
-function plain(reason: string | null): string | null {
-  return reason?.replaceAll("\u0000", "") ?? null;
 }
 
 /** Without waits that ended before they were stored, because their run was halted: they would never be ended. */

@@ -20,7 +20,7 @@ import {
   type StoredCallback,
 } from "../../store/notify/callbacks.ts";
 import { endCallbacks } from "../../store/notify/deliveries.ts";
-import { runFacts } from "../loaded/run-facts.ts";
+import { runFacts } from "../../store/run/run-row.ts";
 
 export interface CallbacksOptions {
   readonly database: Database;

@@ -2,13 +2,13 @@
  * Runs that tasks trigger, and their results. They are created like all runs, with a parent; the run of a sub-DAG is a part
  * of its parent: see store/run/child-runs.ts.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunEndRequest, TriggeredRunFacts, TriggerRunRequest } from "@tradewind/sdk/program";
 import type { AttemptPlace, FoundRun, TaskServices } from "../../execute/contract.ts";
 import { wholeState } from "../../model/index.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Connection, Transaction } from "../../store/database/database.ts";
-import { runEdits } from "../../store/edit/run-edit.ts";
 import { findDag } from "../../store/list/dags.ts";
 import {
   dagsAround,
@@ -17,6 +17,7 @@ import {
   type ParentRun,
   readStanding,
 } from "../../store/run/child-runs.ts";
+import { createRun } from "../../store/run/run-create.ts";
 
 /** The task chooses the run id, the same in every attempt of a try: an existing run with this id is the same run. */
 export async function makeTriggeredRun(
@@ -26,7 +27,7 @@ export async function makeTriggeredRun(
 ): Promise<TriggeredRunFacts> {
   const { dagId, runId, logicalDate } = request;
   const around = request.child ? await parentOf(tx, request, by) : null;
-  const result = await runEdits.createRun(tx, {
+  const result = await createRun(tx, {
     dagId,
     runId,
     logicalDate: logicalDate === null ? null : new Date(logicalDate),

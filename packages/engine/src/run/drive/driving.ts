@@ -34,8 +34,8 @@ const ON_SIGNAL_TIMEOUT_MS = 30_000;
 type ReactionEnded = Extract<ExecutorEvent, { type: "reactionEnded" }>;
 
 export class Driving {
+  readonly feed: SignalFeed;
   readonly #options: DrivingOptions;
-  readonly #feed: SignalFeed;
   /** Runs to evaluate in the next turn: a signal has arrived, or a task starts again. */
   readonly #due = new Set<RunActor>();
   readonly #asked = new Map<string, RunActor>();
@@ -43,13 +43,13 @@ export class Driving {
 
   constructor(options: DrivingOptions) {
     this.#options = options;
-    this.#feed = new SignalFeed(options);
+    this.feed = new SignalFeed(options);
   }
 
   /** A run that was just loaded: carries out manual commands, then repeats the cancels of attempts that are to stop. */
   add(actor: RunActor, now: number): void {
     if (!actor.ears) return;
-    this.#feed.add(actor);
+    this.feed.add(actor);
     this.#due.add(actor);
     actor.ears.obey(actor.model, now);
     for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
@@ -63,18 +63,9 @@ export class Driving {
   }
 
   drop(actor: RunActor): void {
-    this.#feed.drop(actor);
+    this.feed.drop(actor);
     this.#due.delete(actor);
     for (const [id, asking] of this.#asked) if (asking === actor) this.#asked.delete(id);
-  }
-
-  /** Signals may have been sent; "states": by the engine itself. */
-  ask(topic: "signals" | "states"): void {
-    this.#feed.ask(topic);
-  }
-
-  stop(): void {
-    this.#feed.stop();
   }
 
   /** An `onSignal` has answered, or could not be called. */
@@ -84,7 +75,7 @@ export class Driving {
   }
 
   async read(): Promise<void> {
-    for (const actor of await this.#feed.read()) this.#due.add(actor);
+    for (const actor of await this.feed.read()) this.#due.add(actor);
   }
 
   /** Evaluates new signals and answers, and starts tasks again that were asked to. */
@@ -98,7 +89,7 @@ export class Driving {
       if (failure) this.#bury(actor, failure, traces);
       this.#due.add(actor);
     }
-    for (const actor of this.#feed.late()) touched.add(actor);
+    for (const actor of this.feed.late()) touched.add(actor);
     // Also the other touched runs: a task that has just ended may have to start again.
     const driven = new Set([...this.#due, ...[...touched].filter(({ ears }) => ears !== null)]);
     this.#due.clear();
@@ -117,7 +108,7 @@ export class Driving {
       for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
         this.#options.activeAttempts.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
       // The inbox may have room for signals that stayed in the log.
-      this.#feed.refill(actor);
+      this.feed.refill(actor);
       if (!actor.model.isPending) continue;
       this.#due.add(actor);
       this.#options.wake();

@@ -11,8 +11,7 @@ import type { Database } from "../../store/database/database.ts";
 import { comparePositions } from "../../store/signal/signals-position.ts";
 import { type LogEnd, readLog, type SignalRow } from "../../store/signal/signals-read.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
-import { RunNames } from "./run-names.ts";
-import type { SignalInbox } from "./signal-inbox.ts";
+import { InboxIndex, type SignalInbox } from "./signal-inbox.ts";
 
 export interface SignalFeedOptions {
   readonly database: Database;
@@ -31,7 +30,7 @@ interface Reading extends LogEnd {
 export class SignalFeed {
   readonly #options: SignalFeedOptions;
   readonly #actors = new Map<number, RunActor>();
-  readonly #names = new RunNames();
+  readonly #names = new InboxIndex();
   /** The inboxes of all runs, with their run. */
   readonly #inboxes = new Map<SignalInbox, RunActor>();
   /** Inboxes that were left out because they are full. */

@@ -1,9 +1,10 @@
 /** Ends the runs of sub-DAGs that no task waits for. */
+
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
-import { runEdits } from "../../store/edit/run-edit.ts";
+import { cancelRun } from "../../store/edit/end-run.ts";
 import { type AbandonedRun, abandonedRuns } from "../../store/run/child-runs.ts";
 
 /** Maximum number per call. */
@@ -22,7 +23,7 @@ export interface AbandonedRunsOptions {
 export async function cancelAbandoned({ database, wakeUps, logger }: AbandonedRunsOptions): Promise<boolean> {
   const found = await abandonedRuns(database, LIMIT);
   for (const run of found) {
-    const { changed } = await database.transaction((tx) => runEdits.cancelRun(tx, run.id, reasonOf(run)));
+    const { changed } = await database.transaction((tx) => cancelRun(tx, run.id, reasonOf(run)));
     if (!changed) continue;
     logger.info("cancelled the run of a sub-DAG", { dagId: run.dag_id, runId: run.run_id });
     wakeUps.send(`run:${run.id}`);

@@ -85,7 +85,7 @@ export abstract class DagRunJob extends JobLoop {
       { kind, hostname: HOST, pid: process.pid, version, dags },
       new Mailbox<AttemptReport>(),
     ];
-    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
     this.wakeUps = options.wakeUps;
@@ -136,13 +136,13 @@ export abstract class DagRunJob extends JobLoop {
 
   protected override async onStart(): Promise<void> {
     for (const executor of this.#options.executors) await executor.start((event) => this.#hear(event));
-    await this.#admission.refreshPools();
+    await this.#admission.pools.refresh();
   }
 
   protected override async onStopping(graceMs: number): Promise<void> {
     await Promise.all(this.#options.executors.map((executor) => executor.stop(graceMs)));
     this.#timers.disarm();
-    this.#driving.stop();
+    this.#driving.feed.stop();
     await this.#waitEnds.close();
   }
 
@@ -170,7 +170,7 @@ export abstract class DagRunJob extends JobLoop {
 
   /** Another process may have changed the size or occupancy of pools. */
   protected refreshPools(): Promise<void> {
-    return this.#admission.refreshPools();
+    return this.#admission.pools.refresh();
   }
 
   /** Running tasks of a paused DAG continue; no other task is started. */
@@ -194,7 +194,7 @@ export abstract class DagRunJob extends JobLoop {
 
   /** Signals may have been sent; "states": by the engine itself. */
   protected askSignals(topic: "signals" | "states" = "signals"): void {
-    this.#driving.ask(topic);
+    this.#driving.feed.ask(topic);
   }
 
   /** An earlier run that an instance waits for may have changed. */
@@ -262,7 +262,8 @@ export abstract class DagRunJob extends JobLoop {
     for (let round = 1; ; round++) {
       const isLast = round === MAX_ROUNDS;
       const mayAdmit = !isLast && this.state === "running" && this.lease.isTrusted();
-      const isAwaited = mayAdmit && this.hasPeers && (await this.#admission.seeOthers(this.lease.jobId));
+      const isAwaited =
+        mayAdmit && this.hasPeers && (await this.#admission.peerWaiters.invite(this.lease.jobId));
       if (isLast) this.#mailbox.wake();
       const admitted = mayAdmit ? this.#admission.admit(this.lease.now(), touched) : [];
       const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
@@ -278,7 +279,7 @@ export abstract class DagRunJob extends JobLoop {
       try {
         const calls = batchCalls(batch);
         const results = await this.database.pipeline(news ? [...calls, news] : calls);
-        this.#admission.settle(settledPools(batch, results));
+        this.#admission.pools.settle(settledPools(batch, results));
         if (isAwaited) this.wakeUps.tellOthers("pools");
         this.#settle(reports);
         return this.#committed(batch, admitted, startingSignals(batch, results));
@@ -286,17 +287,17 @@ export abstract class DagRunJob extends JobLoop {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
         for (const { actor, ...part } of parts) actor.model.giveBack(part.changes, part);
         this.#admission.withdraw(admitted, this.lease.now());
-        await this.#admission.refreshPools();
+        await this.#admission.pools.refresh();
       }
     }
   }
 
   #committed(batch: RunBatch, admitted: readonly Admitted[], signals: StartingSignals): void {
-    for (const write of batch.instances) {
-      if (write.to === "success") this.#dispatcher.forget(write.runId, write.taskId, write.mapIndex);
+    for (const { fromAttempt, instance, runId } of batch.instances) {
+      if (instance.state === "success") this.#dispatcher.forget(runId, instance.node.id, instance.mapIndex);
       // Ended without a report, because the run timed out: the process still runs.
-      if (write.fromAttempt !== null && !OCCUPYING.has(write.to))
-        this.#activeAttempts.cancel(write.fromAttempt, "the run timed out");
+      if (fromAttempt !== null && !OCCUPYING.has(instance.state))
+        this.#activeAttempts.cancel(fromAttempt, "the run timed out");
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted, signals);
@@ -356,7 +357,7 @@ export abstract class DagRunJob extends JobLoop {
       if (actor.run.is_fresh) continue;
       this.#waits.ask();
       this.#dispatcher.forgetRun(actor);
-      this.#admission.adopt(actor);
+      this.#admission.limitedTasks.load(actor);
       for (const instance of this.#activeAttempts.reconcile(actor)) {
         const lossBudget = this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET;
         if (actor.end(instance, HOST_GONE, { traces, at, lossBudget }))
@@ -375,7 +376,7 @@ export abstract class DagRunJob extends JobLoop {
     for (const id of [...stale, ...claimed.map((run) => run.id)]) this.#forget(this.actors.get(id));
     try {
       const again = stale.size > 0 ? await rereadRuns(this.database, this.lease.jobId, [...stale]) : [];
-      if (stale.size > 0) await this.#admission.refreshPools();
+      if (stale.size > 0) await this.#admission.pools.refresh();
       const runs = [...again, ...claimed];
       const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
       for (const { id } of again) stale.delete(id);

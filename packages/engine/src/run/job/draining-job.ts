@@ -65,7 +65,7 @@ export abstract class DrainingJob extends DagRunJob {
     const draining = { until, end: resolve, hasEnded: false, releasedAt: Number.NEGATIVE_INFINITY };
     this.#draining = draining;
     const { admission, executors } = this.load;
-    admission.close();
+    admission.peerWaiters.close();
     for (const executor of executors) executor.drain?.();
     // Nothing to wait for. If a claim is in flight, the end of the job releases its runs.
     if (this.#isEmpty) return;

@@ -85,5 +85,7 @@ function question({ actor, instance }: Waiting) {
 
 /** Whether tasks have ended that a run of the next date may wait for, possibly at another job. */
 export function endsPast(batch: RunBatch, actors: ReadonlyMap<number, RunActor>): boolean {
-  return batch.instances.some(({ runId, to }) => isFinished(to) && actors.get(runId)?.version.isGated);
+  return batch.instances.some(
+    ({ instance, runId }) => isFinished(instance.state) && actors.get(runId)?.version.isGated,
+  );
 }

@@ -1,4 +1,5 @@
 /** `tradewind scheduler --runs`: it ends after the given number of runs, and leaves none unfinished. */
+
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -8,7 +9,7 @@ import { resolveConfig } from "../../service/config.ts";
 import { openHome } from "../../service/home.ts";
 import { silentLogger } from "../../service/logger.ts";
 import { adhoc } from "../../store/database/database.ts";
-import { runEdits } from "../../store/edit/run-edit.ts";
+import { cancelRun } from "../../store/edit/end-run.ts";
 
 let rig: SchedulerRig;
 let gate: string;
@@ -54,7 +55,7 @@ it("counts a run that was ended manually, and claims no other for it", async () 
   const scheduler = await rig.scheduler({ runs: 1 });
   await rig.until(async () => (await rig.states(first!)).t === "running", "the task");
   expect(await states()).toEqual({ running: 1, queued: 1 });
-  await rig.db.transaction((tx) => runEdits.cancelRun(tx, first!, "cancelled by a test"));
+  await rig.db.transaction((tx) => cancelRun(tx, first!, "cancelled by a test"));
   rig.wakeUps.send(`run:${first!}`);
   await scheduler.finished;
   expect(await states()).toEqual({ failed: 1, queued: 1 });

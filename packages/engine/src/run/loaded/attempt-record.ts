@@ -8,11 +8,9 @@ import {
   isStreaming,
 } from "../../model/index.ts";
 import { type OutputWrite, outputOf } from "../../store/output/run-outputs.ts";
-import type { AttemptWrite } from "../../store/task/run-batch.ts";
-import { tidy } from "../batch/attempt-write.ts";
-import { traceTask } from "./event-traces.ts";
+import type { AttemptWrite } from "../../store/task/ended-attempts.ts";
+import { successDrafts, traceTask } from "./event-traces.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
-import { successDrafts } from "./success-signals.ts";
 import { deferralWrite } from "./waiting.ts";
 
 /** An end that the model has applied; `before` is the attempt as it was until then. */
@@ -33,14 +31,14 @@ export function recordEnd(actor: RunActor, instance: Instance, applied: AppliedE
   } else if (end.type === "lost") {
     const error = lostError(end.reason);
     if (instance.state === "failed") traceTask(actor, "failure", instance, { ...traces, error });
-    else traces.attempts.push({ ...before, state: "failed", reason: tidy(end.reason) });
+    else traces.attempts.push({ ...before, state: "failed", reason: end.reason });
     if (instance.state === "up_for_retry") traceTask(actor, "retry", instance, { ...traces, error });
   } else if (outcome.kind === "success") {
     recordSuccess(actor, instance, outcome, traces);
   } else if (outcome.kind === "failed") {
     const { error } = outcome;
     const isRetried = instance.state === "up_for_retry" || instance.state === "scheduled";
-    if (isRetried) traces.attempts.push({ ...before, state: "failed", reason: tidy(failureReason(error)) });
+    if (isRetried) traces.attempts.push({ ...before, state: "failed", reason: failureReason(error) });
     traceTask(actor, isRetried ? "retry" : "failure", instance, { ...traces, error });
   } else if (outcome.kind === "deferred") {
     traces.attempts.push({ ...before, state: "deferred" });

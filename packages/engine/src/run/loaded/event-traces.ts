@@ -2,8 +2,9 @@
  * The callbacks and notice deliveries that follow from the end or the retry of a task, a group or a run. They are rows of
  * the batch that stores the event, so that neither is stored without the other.
  */
+
 import type { NoticeAction, NoticesManifest } from "@tradewind/sdk/manifest";
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { ErrorFacts, RunFacts, SignalToSend } from "@tradewind/sdk/program";
 import {
   failureReason,
   firstFailure,
@@ -13,9 +14,12 @@ import {
   type NoticeEvent,
   type NoticeReport,
   runNotice,
+  successSignals,
   taskNotice,
 } from "../../model/index.ts";
+import { senderName } from "../../model/signal/sender-name.ts";
 import type { DeliveryWrite } from "../../store/notify/deliveries.ts";
+import type { SignalDraft } from "../../store/signal/signals.ts";
 import type { CallbackWrite, RunEnd } from "../../store/task/run-batch.ts";
 import type { RunActor } from "./run-actor.ts";
 
@@ -95,4 +99,15 @@ function deliveries(
   const cause = first ? { taskId: first.node.id, mapIndex: first.mapIndex } : null;
   const of = { runId, event, deadlineId: null, taskId, groupId, mapIndex, cause };
   return actions.map((action, place) => ({ ...of, place, action, report: { ...report } }));
+}
+
+/** The signals that a task sends with its success: its own, and the events of its assets. */
+export function successDrafts(
+  { dagId, runId }: RunFacts,
+  { mapIndex, node }: Instance,
+  told: readonly SignalToSend[] = [],
+): SignalDraft[] {
+  const source = { dagId, runId, taskId: node.id, mapIndex };
+  const sender = senderName(source);
+  return successSignals(node.manifest, told, source).map((signal) => ({ ...signal, sender }));
 }

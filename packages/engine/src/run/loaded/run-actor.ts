@@ -23,14 +23,15 @@ import type { DeadLetterWrite } from "../../store/drive/run-drives.ts";
 import type { OutputWrite } from "../../store/output/run-outputs.ts";
 import { limitKeyOf } from "../../store/pool/limit-key.ts";
 import type { ClaimedRun } from "../../store/run/run-claim.ts";
+import { runFacts } from "../../store/run/run-row.ts";
 import type { SignalDraft } from "../../store/signal/signals.ts";
-import type { AttemptWrite, SignalWrite } from "../../store/task/run-batch.ts";
+import { type AttemptWrite, attemptWrite } from "../../store/task/ended-attempts.ts";
+import type { SignalWrite } from "../../store/task/run-batch.ts";
+import { stateSignal } from "../../store/task/state-signals.ts";
 import type { DeferralWrite, FiredDeferral, WaitEnd } from "../../store/trigger/deferrals.ts";
-import { attemptWrite, stateSignal } from "../batch/attempt-write.ts";
 import type { RunSubscriptions } from "../drive/run-subscriptions.ts";
 import { recordEnd } from "./attempt-record.ts";
 import type { EventTraces } from "./event-traces.ts";
-import { runFacts } from "./run-facts.ts";
 import type { DagVersion } from "./version-cache.ts";
 import { deferralWrite } from "./waiting.ts";
 

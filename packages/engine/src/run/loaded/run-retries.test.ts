@@ -2,7 +2,9 @@ import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
-import { runEdits } from "../../store/edit/run-edit.ts";
+import { clearTasks } from "../../store/edit/clear-tasks.ts";
+import { cancelRun } from "../../store/edit/end-run.ts";
+import { markTasks } from "../../store/edit/mark-tasks.ts";
 import { beginRunRetry } from "../../store/run/run-retry.ts";
 import type { SchedulerJob } from "../job/scheduler-job.ts";
 
@@ -103,8 +105,10 @@ describe("a failed run that is tried again", () => {
     expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
     await callbacksOver();
     expect(await lines("twice run")).toEqual(["twice run success"]);
-    expect((await lines("twice")).filter((line) => !line.includes("run"))).toEqual([
-      "twice kept",
+    const ran = (await lines("twice")).filter((line) => !line.includes("run"));
+    // Nothing orders `kept` and the rest.
+    expect(ran.filter((line) => line === "twice kept")).toHaveLength(1);
+    expect(ran.filter((line) => line !== "twice kept")).toEqual([
       "twice made",
       "twice gone",
       "twice made",
@@ -162,7 +166,7 @@ describe("a failed run that is tried again", () => {
       adhoc("SELECT owner_job, generation FROM dag_run WHERE id = $1"),
       [id],
     );
-    await rig.db.transaction((tx) => runEdits.cancelRun(tx, id, "cancelled"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "cancelled"));
     rig.wakeUps.send(`run:${id}`);
     const { generation, owner_job: jobId } = row!;
     const again = [{ taskId: "bad", mapIndex: -1 }];
@@ -185,11 +189,11 @@ describe("a failed run that is tried again", () => {
     const [marked, cleared] = [await waiting(), await waiting()];
     const tasks = [{ taskId: "bad", mapIndex: null }];
     await rig.db.transaction((tx) =>
-      runEdits.markTasks(tx, { runs: [{ dagRunId: marked, tasks }], state: "success", dryRun: false }),
+      markTasks(tx, { runs: [{ dagRunId: marked, tasks }], state: "success", dryRun: false }),
     );
     const clear = { only: "any", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
     await rig.db.transaction((tx) =>
-      runEdits.clearTasks(tx, { ...clear, runs: [{ dagRunId: cleared, tasks }], dryRun: false }),
+      clearTasks(tx, { ...clear, runs: [{ dagRunId: cleared, tasks }], dryRun: false }),
     );
     for (const id of [marked, cleared]) rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(marked)).toBe("success");

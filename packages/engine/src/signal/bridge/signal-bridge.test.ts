@@ -1,4 +1,4 @@
-/** A signal service on a database of its own drives the scheduling of another. */
+/** A signal service on another database drives scheduling. */
 import { expect, it, onTestFinished } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
@@ -10,7 +10,7 @@ import { PostgresSignals } from "../postgres-signals.ts";
 import type { SignalService } from "../signal-service.ts";
 import { SignalBridge } from "./signal-bridge.ts";
 
-/** A service, as another process has it. */
+/** A service, as used by another process. */
 function service({ url }: Pick<TestDatabase, "url">): PostgresSignals {
   const database = Database.connect(url, { max: 4 });
   const wakeUps = new WakeUps(database);
@@ -57,7 +57,7 @@ async function until(isSo: () => Promise<boolean>): Promise<void> {
 }
 const values = async (db: Database) => (await db.rows<{ value: unknown }>(LOG)).map(({ value }) => value);
 
-it("copies every signal into the log once and in order, whoever holds it and however often it is taken over", async () => {
+it("copies every signal into the log once and in order, across takeovers", async () => {
   const [inside, outside] = [await testDatabase(), await testDatabase()];
   const signals = service(outside);
   let holder = await bridge(inside.db, signals);
@@ -75,7 +75,7 @@ it("copies every signal into the log once and in order, whoever holds it and how
   expect(await values(inside.db)).toEqual(all);
 });
 
-it("refuses what only the engine can tell", async () => {
+it("rejects signals in the engine's own namespaces", async () => {
   const [inside, outside] = [await testDatabase(), await testDatabase()];
   const signals = service(outside);
   await bridge(inside.db, signals);
@@ -89,10 +89,10 @@ it("refuses what only the engine can tell", async () => {
   expect(await inside.db.rows(adhoc("SELECT 1 FROM signal WHERE namespace = 'run'"))).toEqual([]);
 });
 
-it("copies what tasks send to the service once, and does not take it for another when it comes back", async () => {
+it("copies signals of tasks to the service once, and does not import them again", async () => {
   const [inside, outside] = [await testDatabase(), await testDatabase()];
   const signals = service(outside);
-  // The answers to the first two sends are lost: nobody knows what version the service has given them.
+  // The answers to the first two sends are lost: the versions that the service assigned are unknown.
   let lost = 2;
   const forgetful: SignalService = Object.create(signals, {
     send: {
@@ -126,7 +126,7 @@ it("copies what tasks send to the service once, and does not take it for another
   await wakeUps.close();
 });
 
-it("copies nothing when the service stores into this very log", async () => {
+it("copies nothing if the service stores into the same log", async () => {
   const inside = await testDatabase();
   const signals = service(inside);
   const told = Promise.withResolvers<string>();
@@ -138,7 +138,7 @@ it("copies nothing when the service stores into this very log", async () => {
   expect(await inside.db.rows(adhoc("SELECT * FROM signal_bridge"))).toEqual([]);
 });
 
-it("drives rules and waits of runs with signals that only the service has, and tasks send to it", async () => {
+it("drives rules and waits of runs with signals of the service only, and sends signals of tasks to it", async () => {
   const rig = await SchedulerRig.open();
   const outside = await testDatabase();
   const signals = service(outside);

@@ -1,15 +1,16 @@
 /**
- * Lets a signal service of another make drive scheduling. Rules, waits and schedules read the log of the database; the
- * bridge copies every signal of the service into it, and what tasks have sent (`ctx.send`) out of it. One process holds
- * the bridge at a time, by a lease; all others wait to take over.
+ * Connects scheduling to another implementation of the signal service. Rules, waits and schedules read the log of the
+ * database; the bridge copies every signal of the service into the log, and every signal that tasks have sent
+ * (`ctx.send`) out of it. One process holds the bridge at a time, by a lease; the others wait to take over.
  *
- * In: the signals and the place behind them are stored in one transaction, which names the holder. Dies before: they are
- * read again. Dies after, or two at once: the place has moved, or the holder is another.
+ * In: the signals and the position after them are stored in one transaction that is fenced by the holder. If the process
+ * dies before the commit, they are read again. If it dies after, or two processes copy at once, the position has moved
+ * or the holder is another one.
  *
- * Out: a task's signal is sent under the bridge's name with its version as number, so that the service stores it once,
- * however often it is sent. What was sent comes back, and is left out by its version there. For this, sending and
- * reading take turns: whatever was sent before a batch was read has its version stored before the batch is. A new
- * holder sends first what its predecessor may have sent without storing the version.
+ * Out: a task's signal is sent under the bridge's name with its version as sequence, so the service stores it once. Sent
+ * signals come back, and are skipped by their version in the service. To make this safe, sending and reading alternate:
+ * the versions of all signals sent before a batch was read are stored before the batch is. A new holder first resends the
+ * signals that its predecessor may have sent without storing the version.
  */
 import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -35,14 +36,14 @@ import type { SignalPlace, SignalService, Subscription } from "../signal-service
 export interface SignalBridgeOptions {
   readonly database: Database;
   readonly signals: SignalService;
-  /** Its name in the database: as it is configured. */
+  /** Its name in the database: as configured. */
   readonly service: string;
   readonly wakeUps: Pick<WakeUps, "onLocal" | "listen" | "send">;
   readonly logger: Logger;
   readonly leaseMs?: number;
 }
 
-/** Signals by which the bridge finds out whether the service is the log itself. */
+/** Signals that the bridge sends to detect whether the service is the log itself. */
 const PROBES = "tradewind.bridge";
 const PAGE = 500;
 const LEASE_MS = 6_000;
@@ -113,7 +114,7 @@ export class SignalBridge implements Service {
     }
   }
 
-  /** A service that stores into this very log drives scheduling as it is; copied, its signals would come back without end. */
+  /** A service on the same log needs no copy; copied signals would come back endlessly. */
   async #isSameLog(): Promise<boolean> {
     const { database, signals } = this.#options;
     const key = randomUUID();
@@ -121,7 +122,7 @@ export class SignalBridge implements Service {
     return hasSignal(database, PROBES, key);
   }
 
-  /** As long as this process holds the bridge. false: another does. */
+  /** Runs while this process holds the bridge. False if another process holds it. */
   async #carry(onTurn: () => void): Promise<boolean> {
     const { database, service, signals } = this.#options;
     await openBridge(
@@ -151,11 +152,11 @@ export class SignalBridge implements Service {
     }
   }
 
-  /** Until the service has something, a task has sent something, or the lease is to be prolonged. */
+  /** Waits until the service has a signal, a task has sent one, or the lease must be renewed. */
   async #next(subscription: Subscription) {
     const abort = new AbortController();
     this.#wake = () => abort.abort();
-    // Called meanwhile: what has arrived is read all the same, or a busy log would keep the service from being heard.
+    // Woken meanwhile: read what has arrived anyway, or a busy log would starve the service.
     const waitMs = this.#isAwaited ? 0 : this.#leaseMs / 3;
     try {
       return await subscription.next({ limit: PAGE, waitMs, abort: abort.signal });
@@ -166,7 +167,7 @@ export class SignalBridge implements Service {
 
   async #import(found: readonly Signal[], place: Place): Promise<boolean> {
     const { database, wakeUps } = this.#options;
-    // What the engine itself tells cannot be told by others.
+    // Only the engine may send signals in its own namespaces.
     const drafts = found
       .filter(({ namespace }) => namespace !== PROBES && !RESERVED_NAMESPACES.has(namespace))
       .map(({ key, namespace, sender, value, version }) => {
@@ -183,7 +184,7 @@ export class SignalBridge implements Service {
       const query = { after, except: [...RESERVED_NAMESPACES], limit: PAGE };
       const { position, rows } = await sentByTasks(database, query);
       if (rows.length === 0) {
-        // A place that has only moved on is not worth a transaction, but retention waits for it.
+        // A moved position alone is not worth a transaction each time, but retention depends on it.
         if (performance.now() - this.#publishedAt < LATE_MS) return position;
         await this.#published({ sent: [], position });
         return position;
@@ -198,7 +199,7 @@ export class SignalBridge implements Service {
     }
   }
 
-  /** Where another process holds the bridge, nothing is stored; the import that follows finds that out, too. */
+  /** If another process holds the bridge, nothing is stored; the import that follows fails for the same reason. */
   async #published(change: Parameters<typeof storePublished>[2]): Promise<void> {
     await storePublished(this.#options.database, this.#hold, change);
     this.#publishedAt = performance.now();
@@ -229,7 +230,7 @@ export class SignalBridge implements Service {
   }
 }
 
-/** Senders of the engine's own cannot be told by others: conditions on the signals of a run rely on them. */
+/** Other services must not use the engine's own sender names: conditions on the signals of a run rely on them. */
 function foreignSender(sender: string): string {
   return /^(?:task|scheduler):/.test(sender) ? `service:${sender}` : sender;
 }

@@ -1,5 +1,5 @@
 /**
- * The promises of a signal service as a suite that every implementation passes. It needs no test framework:
+ * The guarantees of a signal service as a suite that every implementation passes. It needs no test framework:
  *
  *   for (const { name, run } of signalServiceConformance(make)) it(name, run);
  */

@@ -1,4 +1,4 @@
-/** What listeners are promised: order, no loss, one at a time, another try, a dead letter. */
+/** The guarantees for listeners: order, no loss, one active per name, retries, dead letters. */
 import assert from "node:assert/strict";
 import type { SignalService } from "../signal-service.ts";
 import { Collector, type ConformanceSubject, gate, within } from "./subject.ts";
@@ -8,36 +8,38 @@ const LISTENERS = 5;
 const EACH = 100;
 
 export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubject) => Promise<void>>> = {
-  "20 writers, 5 listeners: none is missed, none comes twice, the order of each key is that of its versions":
-    async ({ another, service }) => {
-      const other = await another();
-      const collectors = Array.from({ length: LISTENERS }, () => new Collector());
-      for (const [at, collector] of collectors.entries())
-        await (at % 2 === 0 ? service : other).listen(`l${at}`, { key: "k*" }, collector);
-      const versions = new Map<string, number[]>();
-      const writer = async (id: number) => {
-        for (let n = 0; n < EACH; n++) {
-          const key = `k${(id + n) % 7}`;
-          const [sent] = await (id % 2 === 0 ? service : other).send([{ key, value: [id, n] }]);
-          versions.set(key, [...(versions.get(key) ?? []), sent!.version]);
-        }
-      };
-      await Promise.all(Array.from({ length: WRITERS }, (_, id) => writer(id)));
-      for (const collector of collectors) {
-        await collector.reach(WRITERS * EACH);
-        assert.equal(collector.signals.length, WRITERS * EACH);
-        const byKey = Map.groupBy(collector.signals, ({ key }) => key);
-        for (const [key, sent] of versions) {
-          const got = byKey.get(key)!.map(({ version }) => version);
-          assert.deepEqual(
-            got,
-            sent.toSorted((a, b) => a - b),
-          );
-        }
+  "20 writers, 5 listeners: no signal is missed or delivered twice, each key is in version order": async ({
+    another,
+    service,
+  }) => {
+    const other = await another();
+    const collectors = Array.from({ length: LISTENERS }, () => new Collector());
+    for (const [at, collector] of collectors.entries())
+      await (at % 2 === 0 ? service : other).listen(`l${at}`, { key: "k*" }, collector);
+    const versions = new Map<string, number[]>();
+    const writer = async (id: number) => {
+      for (let n = 0; n < EACH; n++) {
+        const key = `k${(id + n) % 7}`;
+        const [sent] = await (id % 2 === 0 ? service : other).send([{ key, value: [id, n] }]);
+        versions.set(key, [...(versions.get(key) ?? []), sent!.version]);
       }
-    },
+    };
+    await Promise.all(Array.from({ length: WRITERS }, (_, id) => writer(id)));
+    for (const collector of collectors) {
+      await collector.reach(WRITERS * EACH);
+      assert.equal(collector.signals.length, WRITERS * EACH);
+      const byKey = Map.groupBy(collector.signals, ({ key }) => key);
+      for (const [key, sent] of versions) {
+        const got = byKey.get(key)!.map(({ version }) => version);
+        assert.deepEqual(
+          got,
+          sent.toSorted((a, b) => a - b),
+        );
+      }
+    }
+  },
 
-  "what can never listen is refused at once, and says why": async ({ service }) => {
+  "an invalid listen request is rejected at once with the reason": async ({ service }) => {
     const watcher = new Collector();
     const listen = service.listen.bind(service) as (...args: unknown[]) => Promise<unknown>;
     for (const [args, why] of [
@@ -53,24 +55,27 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
       [["l", {}, watcher, { from: { position: "here" } }], "position"],
     ] as const) {
       await assert.rejects(
-        within(listen(...args), () => `listen(${JSON.stringify(args)}) did not end`),
+        within(listen(...args), () => `listen(${JSON.stringify(args)}) did not settle`),
         (error: Error) => error.message.includes(why),
       );
     }
     const send = service.send.bind(service) as (signals: unknown) => Promise<unknown>;
     await assert.rejects(send({ key: "k" }), { code: "SIGNAL_INVALID", message: /takes a list/ });
-    await assert.rejects(send(["k"]), { code: "SIGNAL_INVALID", message: /"k" is none/ });
+    await assert.rejects(send(["k"]), { code: "SIGNAL_INVALID", message: /"k" is not a signal/ });
   },
 
-  "a listener that was stopped is done": async ({ service }) => {
+  "done resolves after a listener was stopped": async ({ service }) => {
     for (const name of ["l", null]) {
       const listening = await service.listen(name, { key: "k" }, new Collector());
       await listening.stop();
-      await within(listening.done, () => "it was not done");
+      await within(listening.done, () => "done did not resolve");
     }
   },
 
-  "what commits late is neither missed nor overtaken within its key": async ({ sendLate, service }) => {
+  "a signal that commits late is neither missed nor overtaken within its key": async ({
+    sendLate,
+    service,
+  }) => {
     if (sendLate === undefined) return;
     const early = new Collector();
     await service.listen("early", { key: "*" }, early);
@@ -94,7 +99,7 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
     }
   },
 
-  "a listener goes on where it stopped, in whatever process": async ({ another, service }) => {
+  "a listener resumes at its position, in any process": async ({ another, service }) => {
     const first = new Collector();
     const listening = await service.listen("l", { key: "k" }, first);
     await service.send([{ key: "k", value: 1 }]);
@@ -106,13 +111,13 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
       { key: "k", value: 3 },
     ]);
     const second = new Collector();
-    // Where it is told to begin is for new listeners.
+    // `from` applies to new listeners only.
     await (await another()).listen("l", { key: "k" }, second, { from: "start" });
     await second.reach(2);
     assert.deepEqual([first.values, second.values], [[1], [2, 3]]);
   },
 
-  "under one name one is active; when it stops another takes over": async ({ another, service }) => {
+  "one listener is active per name; another takes over when it stops": async ({ another, service }) => {
     const first = new Collector();
     const second = new Collector();
     const options = { leaseMs: 600 };
@@ -127,7 +132,7 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
     assert.deepEqual([first.values, second.values], [[1], [2]]);
   },
 
-  "a listener that hangs loses its name, and what it stores afterwards is void": async (subject) => {
+  "a listener that hangs loses its name, and its later commits are rejected": async (subject) => {
     const { another, effects, service } = subject;
     const door = gate();
     const began = gate();
@@ -156,7 +161,7 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
       assert.deepEqual(await effects.read(), ["quick 1", "quick 2"]);
   },
 
-  "a signal whose watcher throws comes again; its key waits, the other keys go on": async ({ service }) => {
+  "a signal whose watcher throws is retried; its key waits, the other keys continue": async ({ service }) => {
     let failures = 0;
     const others = new Collector();
     const collector = new Collector(async (signals) => {
@@ -184,7 +189,10 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
     assert.deepEqual(await service.deadLetters("l"), []);
   },
 
-  "after a number of attempts it is a dead letter, and its key goes on": async ({ another, service }) => {
+  "a signal becomes a dead letter after a number of attempts, and its key continues": async ({
+    another,
+    service,
+  }) => {
     let tries = 0;
     const collector = new Collector(async (signals) => {
       if (!signals.some(({ value }) => value === "poison")) return;
@@ -213,18 +221,18 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
     assert.deepEqual(await service.deadLetters("another"), []);
   },
 
-  "retries outlive the process": async ({ another, service }) => {
+  "retries survive the process": async ({ another, service }) => {
     const refuse = new Collector(async () => {
       throw new Error("not here");
     });
     const one = await service.listen("l", { key: "*" }, refuse, { backoffMs: 60_000, attempts: 2 });
     const before = one.position;
     await service.send([{ key: "a", value: 1 }]);
-    // It has gone on past the signal: from here on only the record of retries knows of it.
+    // The position is past the signal: from here on only the stored retry refers to it.
     const passed = (async () => {
       while (one.position === before) await new Promise((resolve) => setTimeout(resolve, 10));
     })();
-    await within(passed, () => "the listener did not go on");
+    await within(passed, () => "the listener did not move past the signal");
     await one.stop();
     await service.send([{ key: "b", value: 2 }]);
     const accept = new Collector();
@@ -255,7 +263,7 @@ export const LISTENER_CASES: Readonly<Record<string, (subject: ConformanceSubjec
   },
 };
 
-/** A dead letter is stored a moment before its key goes on. */
+/** A dead letter is stored a moment before its key continues. */
 async function deadLetters(service: SignalService, listener: string, count: number) {
   const found = (async () => {
     for (;;) {

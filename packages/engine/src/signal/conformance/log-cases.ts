@@ -1,9 +1,9 @@
-/** Sending, listing, and where a listener begins. */
+/** Sending, listing, and the start position of a listener. */
 import assert from "node:assert/strict";
 import { Collector, type ConformanceSubject } from "./subject.ts";
 
 export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) => Promise<void>>> = {
-  "versions of a key increase, answers come in the order of what was sent": async ({ service }) => {
+  "versions of a key increase, and results are in the order of the sent signals": async ({ service }) => {
     const sent = await service.send([{ key: "a", value: 1 }, { key: "b" }, { key: "a", value: 2 }]);
     assert.deepEqual(
       sent.map(({ isDuplicate, key, namespace }) => [namespace, key, isDuplicate]),
@@ -73,7 +73,7 @@ export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) =>
     });
   },
 
-  "refuses what cannot be sent, and only that": async ({ service }) => {
+  "rejects only invalid signals": async ({ service }) => {
     const refused = [
       { key: "" },
       { key: "a*" },
@@ -98,7 +98,7 @@ export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) =>
     assert.equal((await service.list({ namespace: "*" })).signals.length, 1);
   },
 
-  "hands a listener what matches, and nothing else": async ({ service }) => {
+  "delivers only matching signals to a listener": async ({ service }) => {
     const watchers = {
       exact: new Collector(),
       wild: new Collector(),
@@ -127,9 +127,7 @@ export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) =>
     assert.ok(position.length > 0 && sender.length > 0);
   },
 
-  "begins where it is told: at the start, now, after a version, since a time, at a position": async ({
-    service,
-  }) => {
+  "begins at the start, now, after a version, since a time, or at a position": async ({ service }) => {
     const [one, two] = await service.send([
       { key: "k", value: 1 },
       { key: "k", value: 2 },
@@ -169,7 +167,7 @@ export const LOG_CASES: Readonly<Record<string, (subject: ConformanceSubject) =>
     }
   },
 
-  "tells the place of a moment, from which a subscription goes on": async ({ service }) => {
+  "returns the position of a time, from which a subscription continues": async ({ service }) => {
     await service.send([{ key: "k", value: 1 }]);
     const place = await service.position("now");
     await service.send([{ key: "k", value: 2 }, { key: "k", value: 3 }, { key: "other" }]);

@@ -1,16 +1,16 @@
-/** What the conformance suite is run on, and how it watches. */
+/** The subject of the conformance suite, and its helpers. */
 import type { Connection } from "../../store/database/database.ts";
 import type { Signal, SignalToSend } from "../signal.ts";
 import type { SignalService, SignalWatcher } from "../signal-service.ts";
 
 export interface ConformanceSubject {
-  /** On a log of its own, empty. */
+  /** On a separate, empty log. */
   readonly service: SignalService;
-  /** Another process's, on the same log. */
+  /** A service of another process, on the same log. */
   another(): Promise<SignalService>;
-  /** Sends without letting anybody see it before `commit`. Left out: everything is seen when it is sent. */
+  /** Sends signals that become visible at `commit`. Omitted if signals are always visible as soon as they are sent. */
   sendLate?(signals: readonly SignalToSend[]): Promise<{ commit(): Promise<void> }>;
-  /** For services with transactions: notes something in one, and reads all that was noted. */
+  /** For services with transactions: records an effect in a transaction, and reads all recorded effects. */
   readonly effects?: {
     note(tx: Connection, text: string): Promise<void>;
     read(): Promise<readonly string[]>;
@@ -25,7 +25,7 @@ export interface ConformanceCase {
 
 const PATIENCE_MS = 20_000;
 
-/** Keeps what it is given, and tells when it is enough. */
+/** Collects signals, and resolves when a number is reached. */
 export class Collector implements SignalWatcher {
   readonly signals: Signal[] = [];
   readonly #before: ((signals: readonly Signal[], tx: Connection | null) => Promise<void>) | undefined;
@@ -49,20 +49,20 @@ export class Collector implements SignalWatcher {
     for (const waiter of this.#waiting) if (this.signals.length >= waiter.count) waiter.resolve();
   }
 
-  /** Resolves when it has so many. */
+  /** Resolves when it has this many signals. */
   async reach(count: number): Promise<void> {
     if (this.signals.length >= count) return;
     const { promise, resolve } = Promise.withResolvers<void>();
     const waiter = { count, resolve };
     this.#waiting.add(waiter);
     try {
-      await within(promise, () => `only ${this.signals.length} of ${count} signals came`);
+      await within(promise, () => `only ${this.signals.length} of ${count} signals arrived`);
     } finally {
       this.#waiting.delete(waiter);
     }
   }
 
-  /** The values of each key, in the order they came. */
+  /** The values of each key, in order of arrival. */
   byKey(): Map<string, unknown[]> {
     const found = Map.groupBy(this.signals, ({ key, namespace }) => `${namespace}/${key}`);
     return new Map([...found].map(([name, signals]) => [name, signals.map(({ value }) => value)]));
@@ -81,7 +81,7 @@ export async function within<T>(promise: Promise<T>, late: () => string): Promis
   }
 }
 
-/** A door that opens once. */
+/** A one-shot latch. */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { opened: promise, open: resolve };

@@ -1,6 +1,6 @@
 /**
- * A client of the signal service over gRPC: send and listen from any process. Sends gather while one is under way, are
- * numbered and repeated until they are stored; listeners reconnect and go on where they were.
+ * A client of the signal service over gRPC: send and listen from any process. Sends are batched while another one is in
+ * progress, numbered and retried until they are stored; listeners reconnect and resume at their position.
  *
  *   const signals = SignalClient.connect("grpc://127.0.0.1:8081", { token });
  *   await signals.send([{ key: "watermark", value: { hour: 7 } }]);
@@ -34,21 +34,21 @@ import { GrpcSubscription } from "./stream.ts";
 import { type ClientTls, clientCredentials, isGiven, isTlsFailure, tlsFailure, tlsReason } from "./tls.ts";
 
 export interface SignalClientOptions {
-  /** Of the REST API. */
+  /** A token of the REST API. */
   readonly token: string;
-  /** Who sends what names no sender; the name of the token unless told. */
+  /** The default sender of signals; the name of the token if omitted. */
   readonly sender?: string;
   readonly logger?: Logger;
-  /** For `grpcs://`: whom to trust, and who we are. */
+  /** For `grpcs://`: the trusted CA, and the client's certificate. */
   readonly tls?: ClientTls;
-  /** How long one call may take. */
+  /** Time limit of one call. */
   readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 10_000;
 
 export class SignalClient extends RemoteSignals {
-  /** `grpc://host:port`, or `grpcs://host:port` for TLS. Throws SIGNAL_TLS_INVALID when its files do not fit. */
+  /** `grpc://host:port`, or `grpcs://host:port` for TLS. Throws SIGNAL_TLS_INVALID if its files are invalid. */
   static connect(address: string, options: SignalClientOptions): SignalClient {
     return new SignalClient(new GrpcTransport(address, options), options);
   }
@@ -66,13 +66,13 @@ class GrpcTransport implements SignalTransport {
     if (scheme === undefined || target === undefined) {
       throw new EngineError(
         "SIGNAL_SERVICE_ADDRESS",
-        `"${address.slice(0, 100)}" is no address of a signal service: write it like grpc://host:8081.`,
+        `Invalid signal service address "${address.slice(0, 100)}": write it like grpc://host:8081.`,
       );
     }
     this.#address = address;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     const { tls = {} } = options;
-    // Whoever names certificates must not speak in the clear because of a letter.
+    // A client with certificates must not use plain text because of one missing letter.
     if (scheme === "grpc" && isGiven(tls))
       throw tlsFailure(address, "write the address with grpcs://.", null);
     const security = scheme === "grpcs" ? clientCredentials(tls) : credentials.createInsecure();
@@ -230,7 +230,7 @@ const PASSING: ReadonlySet<number> = new Set([
   status.CANCELLED,
 ]);
 
-/** It would say so again. Not INTERNAL and UNKNOWN: what goes wrong at the other end may go right later. */
+/** Retrying would not help. INTERNAL and UNKNOWN are absent: a failure of the server may be temporary. */
 const REFUSED: ReadonlySet<number> = new Set([
   status.INVALID_ARGUMENT,
   status.NOT_FOUND,

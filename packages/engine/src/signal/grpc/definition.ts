@@ -1,4 +1,4 @@
-/** The service of signals.proto, as the gRPC library knows it. */
+/** The service of signals.proto, loaded for the gRPC library. */
 import { join } from "node:path";
 import { loadPackageDefinition, type ServiceClientConstructor } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -26,5 +26,5 @@ export const CHANNEL_OPTIONS = {
   "grpc.keepalive_timeout_ms": 10_000,
 } as const;
 
-/** What a message may hold before it is sent: well below what a receiver accepts. */
+/** Maximum size of a message when it is sent: well below the limit of receivers. */
 export const MESSAGE_BYTES = 2 * 1024 * 1024;

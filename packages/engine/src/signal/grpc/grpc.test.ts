@@ -71,7 +71,7 @@ describe("the gRPC server", () => {
     return { server, service, stage };
   }
 
-  /** A call as another language's generated code would make it. */
+  /** A call like the generated code of another language makes it. */
   function raw(address: string, token: string | null, call: string, request: object) {
     const client = new SignalsClient(address, credentials.createInsecure());
     closing.push(async () => client.close());
@@ -85,7 +85,7 @@ describe("the gRPC server", () => {
     });
   }
 
-  it("lets nobody in without a valid token, and says what is wrong by status and code", async () => {
+  it("rejects calls without a valid token, with a status and a code", async () => {
     const { server } = await open();
     for (const token of [null, "tw_wrong"]) {
       for (const call of ["Send", "List", "GetPosition", "ClaimListener", "ListDeadLetters"]) {
@@ -128,7 +128,7 @@ describe("the gRPC server", () => {
     ]);
   });
 
-  it("ends the listeners of a token that it does not know, or not any more", async () => {
+  it("ends the listeners of an unknown or revoked token", async () => {
     const { service } = await open();
     let isKnown = true;
     const fickle = await serve(service, 0, async () => (isKnown ? "ada" : undefined));
@@ -156,7 +156,7 @@ describe("the gRPC server", () => {
       await expect(connectTo().listen(name, {}, new Collector())).rejects.toMatchObject(refused);
   });
 
-  it("ends a stream that is open when its token is revoked, within 5 s, though no signal comes", async () => {
+  it("ends an open stream within 5 s after its token is revoked, even without a signal", async () => {
     const { service } = await open();
     let isKnown = true;
     const fickle = await serve(service, 0, async () => (isKnown ? "ada" : undefined));
@@ -176,7 +176,7 @@ describe("the gRPC server", () => {
     expect(performance.now() - at).toBeLessThan(5_000);
   });
 
-  it("takes the token's name for the sender of what names none", async () => {
+  it("uses the token's name as the default sender", async () => {
     const { server } = await open();
     const { answer, error } = await raw(server.address, TOKEN, "Send", {
       signals: [{ key: "k", value: "[1]" }],
@@ -187,7 +187,7 @@ describe("the gRPC server", () => {
     expect(listed.answer).toMatchObject({ signals: [{ sender: "ada", value: "[1]" }] });
   });
 
-  it("does not fill its memory for a listener that does not read", async () => {
+  it("limits its memory for a listener that does not read", async () => {
     const { server, service } = await open();
     const value = "x".repeat(200_000);
     const client = new SignalsClient(server.address, credentials.createInsecure(), {
@@ -205,7 +205,7 @@ describe("the gRPC server", () => {
     await service.listen("quick", {}, quick, { from: "start" });
     for (let at = 0; at < 200; at++) await service.send([{ key: `k${at % 5}`, value: [at, value] }]);
     await quick.reach(200);
-    // Now it reads, and finds all of it in order.
+    // Now it reads, and receives everything in order.
     const got: number[] = [];
     const all = Promise.withResolvers<void>();
     stream.on("data", (message) => {
@@ -219,7 +219,7 @@ describe("the gRPC server", () => {
     stream.cancel();
   });
 
-  it("is found again by its clients when it comes back, and nothing is missed or sent twice", async () => {
+  it("serves its clients again after a restart, and no signal is missed or sent twice", async () => {
     const { server, service, stage } = await open();
     const port = Number(server.address.split(":").at(-1));
     const client = SignalClient.connect(`grpc://127.0.0.1:${port}`, { token: TOKEN });
@@ -245,7 +245,7 @@ describe("the gRPC server", () => {
     expect((await service.list({ key: "k" })).signals).toHaveLength(12);
   });
 
-  it("survives connections that are cut again and again", async () => {
+  it("survives connections that are cut repeatedly", async () => {
     const { server, service } = await open();
     const port = Number(server.address.split(":").at(-1));
     const sockets = new Set<Socket>();
@@ -287,7 +287,7 @@ describe("the gRPC server", () => {
     expect(cuts).toBeGreaterThan(0);
     const stored = (await service.list({ limit: 1_000 })).signals.map(({ value }) => value);
     expect(stored).toEqual([...Array(TOTAL).keys()]);
-    // At least once: what was dealt with while its commit was lost comes again. The first time is in order.
+    // At least once: a signal whose commit was lost comes again. The first deliveries are in order.
     for (const values of collector.byKey().values()) {
       const first = [...new Set(values.map(Number))];
       expect(first).toEqual(first.toSorted((a, b) => a - b));

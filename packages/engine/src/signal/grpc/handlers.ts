@@ -1,7 +1,7 @@
-/** What each call of signals.proto does with the service behind it. */
+/** The implementation of each call of signals.proto on the service behind it. */
 import { EngineError } from "../../service/errors.ts";
-import { requireForeign } from "../foreign.ts";
 import type { Signal } from "../signal.ts";
+import { requireForeign } from "../signal.ts";
 import type { SignalPlace, SignalService } from "../signal-service.ts";
 import { MESSAGE_BYTES } from "./definition.ts";
 import {
@@ -164,7 +164,7 @@ export async function* listen(
   const limit = Math.min(request.batch > 0 ? request.batch : BATCH, MAX_BATCH);
   const subscription = service.subscribe(fromFilter(request.filter), place);
   try {
-    // Says that it is listening, and from where.
+    // Reports that it is listening, and from where.
     yield { signals: [], position: place.position };
     while (!stop.aborted) {
       const { position, signals } = await subscription.next({ limit, waitMs: KEEP_ALIVE_MS, abort: stop });
@@ -181,7 +181,7 @@ export async function* listen(
   }
 }
 
-/** So many that a message holds. */
+/** Splits signals into messages below the size limit. */
 function portions(signals: readonly Signal[]): ReturnType<typeof toSignalMessage>[][] {
   const pieces: ReturnType<typeof toSignalMessage>[][] = [];
   let bytes = Number.POSITIVE_INFINITY;

@@ -1,4 +1,4 @@
-/** The messages of signals.proto as the loader gives and takes them, and what they mean here. */
+/** The messages of signals.proto as the loader represents them, and their conversion. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { EngineError } from "../../service/errors.ts";
 import type { DeadLetterDraft, ListenerChange, RetryEntry } from "../../store/signal/signals-listener.ts";
@@ -111,7 +111,7 @@ export function fromSignalMessage(message: SignalMessage): Signal {
   return { ...message, value: readValue(message.value, message.key), time: fromTimestamp(message.time) };
 }
 
-/** JSON; nothing is null. */
+/** JSON; an empty text is null. */
 export function readValue(text: string, key: string): Json {
   if (text === "") return null;
   try {
@@ -155,7 +155,7 @@ export function toStart(start: SignalStart): StartMessage {
   return { place: { position: start.position } };
 }
 
-/** A place says more than a start can: it is passed on as it is. */
+/** A place carries more than a start: it is passed on unchanged. */
 export function fromStart(message: StartMessage | null): SignalStart | SignalPlace {
   if (message?.place) return fromPlace(message.place);
   if (message?.beginning) return "start";

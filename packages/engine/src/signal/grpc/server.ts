@@ -1,6 +1,6 @@
 /**
- * The signal service over gRPC. A listener that does not read is sent no more than the connection holds; what gathers
- * meanwhile stays in the log. Whatever a caller has open ends with its connection, and with the server.
+ * The signal service over gRPC. A listener that does not read receives no more than the connection buffers; later signals
+ * stay in the log. All streams of a caller end with its connection, and with the server.
  */
 import { once } from "node:events";
 import {
@@ -24,11 +24,11 @@ import { isGiven, type ServerTls, serverCredentials } from "./tls.ts";
 
 export interface GrpcServerOptions {
   readonly service: SignalService;
-  /** The name of a token's owner; undefined: no such token. */
+  /** The name of a token's owner; undefined if the token is unknown. */
   readonly authenticate: (token: string) => Promise<string | undefined>;
   readonly host: string;
   readonly port: number;
-  /** Not given: without TLS. */
+  /** Omitted: without TLS. */
   readonly tls?: ServerTls;
   readonly logger: Logger;
 }
@@ -48,12 +48,12 @@ export class GrpcSignalServer implements Service {
     this.#tokens = new TokenWatch(async (token) => (await options.authenticate(token)) !== undefined);
   }
 
-  /** Where it listens; with port 0, the port it was given. */
+  /** The address it listens on; with port 0, the assigned port. */
   get address(): string {
     return `${this.#options.host.includes(":") ? `[${this.#options.host}]` : this.#options.host}:${this.#port}`;
   }
 
-  /** As a client writes it. */
+  /** In the form that clients use. */
   get url(): string {
     return `${isGiven(this.#options.tls ?? {}) ? "grpcs" : "grpc"}://${this.address}`;
   }
@@ -79,7 +79,7 @@ export class GrpcSignalServer implements Service {
     const server = this.#server;
     this.#server = null;
     if (server === null) return;
-    // Connections that never became a session, a TLS handshake that does not end, are in nobody's list: not waited for.
+    // Connections without a session, such as an unfinished TLS handshake, are not tracked and not awaited.
     await new Promise<void>((resolve) => {
       const late = setTimeout(() => {
         server.forceShutdown();
@@ -154,7 +154,7 @@ export class GrpcSignalServer implements Service {
       return { code: known, details: messageOf(error), metadata };
     }
     if (isTransient(error) || error instanceof CommitUnknownError || BUSY.has(sqlState(error) ?? ""))
-      return { code: status.UNAVAILABLE, details: "The database does not answer at this moment.", metadata };
+      return { code: status.UNAVAILABLE, details: "The database does not answer at the moment.", metadata };
     this.#options.logger.error("a call of the signal server failed", {
       call,
       error: error instanceof Error ? (error.stack ?? error.message) : String(error),
@@ -183,7 +183,7 @@ function tokenOf(metadata: Metadata): string | null {
   return /^Bearer +([\x21-\x7e]{1,512}) *$/i.exec(String(value ?? ""))?.[1] ?? null;
 }
 
-/** Whatever was under way when the server began to stop has ended because of that. */
+/** The error of a call in progress when the server began to stop. */
 function stopped(error: unknown, closing: AbortSignal): unknown {
   if (!closing.aborted) return error;
   return new EngineError("SIGNAL_SERVICE_CLOSED", "The signal server is stopping.", { cause: error });

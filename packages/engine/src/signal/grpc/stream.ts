@@ -1,4 +1,4 @@
-/** A subscription over a stream: opened when first read, opened again where it was when it breaks. */
+/** A subscription over a stream: opened at the first read, reopened at its position when it breaks. */
 import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
 import type { EngineError } from "../../service/errors.ts";
 import { isAway } from "../remote-signals.ts";
@@ -13,7 +13,7 @@ interface StreamParts {
   readonly place: SignalPlace;
 }
 
-/** With so many in hand the stream is not read on: the server then sends no more. */
+/** With this many buffered signals the stream is paused: the server then sends no more. */
 const MAX_IN_HAND = 2_000;
 const RETRY_MAX_MS = 2_000;
 
@@ -23,7 +23,7 @@ export class GrpcSubscription implements Subscription {
   #stream: ClientReadableStream<unknown> | null = null;
   /** Everything up to here was received. */
   #received: string;
-  /** Everything up to here was handed over. */
+  /** Everything up to here was returned by `next`. */
   #position: string;
   #failure: EngineError | null = null;
   #openAt = 0;

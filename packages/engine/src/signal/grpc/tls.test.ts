@@ -1,4 +1,4 @@
-/** The gRPC server and its client with TLS: who trusts whom, and what is said when they do not. */
+/** The gRPC server and its client with TLS: which certificates are trusted, and the errors for others. */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -90,7 +90,7 @@ const refused = (why: string) =>
   expect.objectContaining({ code: "SIGNAL_TLS_INVALID", message: expect.stringContaining(why) });
 
 describe("signals over gRPC with TLS", () => {
-  it("are sent and heard by who trusts the server's certificate", async () => {
+  it("are sent and received by clients that trust the server's certificate", async () => {
     const { server } = await serve({ cert: file["server.pem"], key: file["server.key"] });
     expect(server.url).toBe(`grpcs://${server.address}`);
     const client = connect(server.url, { ca: file["root.pem"] });
@@ -99,30 +99,30 @@ describe("signals over gRPC with TLS", () => {
     await client.send([{ key: "k", value: 1 }]);
     await collector.reach(1);
     expect(collector.signals.map(({ value }) => value)).toEqual([1]);
-    // A certificate that is its own root.
+    // A self-signed certificate.
     const alone = await serve({ cert: file["alone.pem"], key: file["alone.key"] });
     await connect(alone.server.url, { ca: file["alone.pem"] }).send([{ key: "k" }]);
   });
 
-  it("are not sent to a server that is not trusted, or has no TLS, and it is said at once why", async () => {
+  it("are not sent to a server that is untrusted or has no TLS, and fail at once with the reason", async () => {
     const { server } = await serve({ cert: file["server.pem"], key: file["server.key"] });
     const plain = await serve();
     for (const [url, tls, why] of [
-      [server.url, {}, "is not signed by whom this client trusts. Give the CA"],
-      [server.url, { ca: file["guests.pem"] }, "is not signed by whom this client trusts. Give the CA"],
+      [server.url, {}, "is not signed by a CA that this client trusts. Give the CA"],
+      [server.url, { ca: file["guests.pem"] }, "is not signed by a CA that this client trusts. Give the CA"],
       [plain.server.url.replace("grpc:", "grpcs:"), { ca: file["root.pem"] }, "it does not speak TLS"],
     ] as const) {
       const sent = connect(url, tls).send([{ key: "k" }]);
       await expect(sent).rejects.toEqual(refused(why));
-      // In our words, not in those of OpenSSL and gRPC.
+      // In our words, without those of OpenSSL and gRPC.
       await expect(sent).rejects.toThrow(/^(?!.*(?:Resolution note|SSL routines|Last error)).*$/s);
-      // A listener does not wait for what cannot come.
+      // A listener fails too instead of waiting.
       const heard = connect(url, tls).listen("l", {}, new Collector());
       await expect(heard).rejects.toEqual(refused(why));
     }
   });
 
-  it("are taken only from clients with a certificate, where the server asks for one", async () => {
+  it("are accepted only from clients with a certificate if the server requires one", async () => {
     const tls = { cert: file["server.pem"], key: file["server.key"], ca: file["guests.pem"] };
     const { server } = await serve(tls);
     const ca = file["root.pem"];
@@ -135,7 +135,7 @@ describe("signals over gRPC with TLS", () => {
     expect((await guest.list({})).signals).toMatchObject([{ value: "guest" }]);
   });
 
-  it("are those of a remote service that the configuration names, with its certificates", async () => {
+  it("use the certificates of the configuration for a remote service", async () => {
     const tls = { cert: file["server.pem"], key: file["server.key"], ca: file["guests.pem"] };
     const { server, stage } = await serve(tls);
     const config = {
@@ -157,13 +157,13 @@ describe("signals over gRPC with TLS", () => {
   });
 });
 
-describe("files that do not fit", () => {
+describe("invalid TLS files", () => {
   it.each<[ServerTls, string]>([
     [{ cert: "missing.pem", key: "server.key" }, "missing.pem cannot be read: ENOENT"],
     [{ cert: "server.pem", key: "missing.key" }, "missing.key cannot be read: ENOENT"],
     [{ cert: "server.pem" }, "has no key: give both"],
     [{ key: "server.key" }, "has no certificate: give both"],
-    [{ ca: "root.pem" }, "the server has none itself"],
+    [{ ca: "root.pem" }, "the server has no certificate itself"],
     [{ cert: "server.pem", key: "server.key", ca: "missing.pem" }, "missing.pem cannot be read"],
     [{ cert: "server.pem", key: "server.key", ca: "text.pem" }, "text.pem holds no certificate"],
     [{ cert: "text.pem", key: "server.key" }, "text.pem holds no certificate"],
@@ -178,7 +178,7 @@ describe("files that do not fit", () => {
       expect(() => clientCredentials(paths)).toThrow(refused(why));
   });
 
-  it("keep the server from starting", async () => {
+  it("prevent the server from starting", async () => {
     const { stage } = await serve();
     const server = new GrpcSignalServer({
       service: stage.open(),

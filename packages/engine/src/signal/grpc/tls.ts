@@ -1,6 +1,6 @@
 /**
- * Certificates and keys of both ends, as files. They are read once, when a server or client is made, and looked at then:
- * what does not fit would otherwise show as connections that fail, one by one, with nothing but a number to say why.
+ * Certificates and keys of both ends, as files. They are read and validated once, when a server or client is created:
+ * otherwise invalid files would show as failing connections with nothing but an error number.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -9,18 +9,18 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 
 /** Paths of PEM files. */
 export interface ServerTls {
-  /** The server's certificate, followed by those between it and the root. */
+  /** The server's certificate, followed by the intermediate certificates. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
-  /** Who must have signed the certificate of every client. Not given: none is asked for. */
+  /** The CA that must have signed the certificate of every client. Omitted: clients need no certificate. */
   readonly ca?: string | undefined;
 }
 
 /** Paths of PEM files. */
 export interface ClientTls {
-  /** Who must have signed the server's certificate. Not given: those that Node trusts. */
+  /** The CA that must have signed the server's certificate. Omitted: the CAs that Node trusts. */
   readonly ca?: string | undefined;
-  /** For a server that asks for one. */
+  /** For a server that requires a client certificate. */
   readonly cert?: string | undefined;
   readonly key?: string | undefined;
 }
@@ -34,7 +34,7 @@ export function serverCredentials(tls: ServerTls): ServerCredentials {
   if (!isGiven(tls)) return ServerCredentials.createInsecure();
   const pair = readPair(tls);
   if (pair === null) {
-    throw refused(`${tls.ca} is to check the certificates of clients, but the server has none itself`);
+    throw refused(`${tls.ca} verifies client certificates, but the server has no certificate itself`);
   }
   const roots = tls.ca === undefined ? null : readCertificates(tls.ca);
   return ServerCredentials.createSsl(
@@ -51,15 +51,15 @@ export function clientCredentials(tls: ClientTls): ChannelCredentials {
   return ChannelCredentials.createSsl(roots, pair?.key ?? null, pair?.cert ?? null);
 }
 
-/** The other end, or this one, does not accept a certificate: nothing that another attempt could change. */
+/** One end does not accept a certificate of the other: retrying would not help. */
 export function isTlsFailure(details: string): boolean {
   return /certificate|SSL routines|wrong version number/i.test(details);
 }
 
-/** In words, with the remedy, instead of what OpenSSL and gRPC say. */
+/** The reason in plain words, with the remedy, instead of the messages of OpenSSL and gRPC. */
 export function tlsReason(details: string): string {
   for (const [pattern, reason] of REASONS) if (pattern.test(details)) return reason;
-  // As they say it, without what only its authors understand.
+  // The original message, without the internals of gRPC.
   const said = /Last error: (.*?)(?:\. Resolution note:|$)/s.exec(details)?.[1] ?? details;
   return `${said
     .replace(/^Error: /, "")
@@ -79,7 +79,7 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /alert (?:number 116|certificate required)|certificate required/i,
-    "it asks for a certificate of the client. Give one with tls.cert and tls.key.",
+    "it requires a client certificate. Give one with tls.cert and tls.key.",
   ],
   [
     /alert (?:unknown ca|bad certificate|number 4[268])|unknown ca/i,
@@ -87,16 +87,14 @@ const REASONS: readonly (readonly [RegExp, string])[] = [
   ],
   [
     /self.signed certificate|unable to (?:verify|get)/i,
-    "its certificate is not signed by whom this client trusts. Give the CA that signed it with tls.ca (TRADEWIND_SIGNALS_CA).",
+    "its certificate is not signed by a CA that this client trusts. Give the CA that signed it with tls.ca (TRADEWIND_SIGNALS_CA).",
   ],
 ];
 
 export function tlsFailure(address: string, why: string, cause: unknown): EngineError {
-  return new EngineError(
-    "SIGNAL_TLS_INVALID",
-    `There is no TLS with the signal service at ${address}: ${why}`,
-    { cause },
-  );
+  return new EngineError("SIGNAL_TLS_INVALID", `TLS with the signal service at ${address} failed: ${why}`, {
+    cause,
+  });
 }
 
 function readPair({ cert, key }: ClientTls): { readonly cert: Buffer; readonly key: Buffer } | null {
@@ -116,7 +114,7 @@ function readPair({ cert, key }: ClientTls): { readonly cert: Buffer; readonly k
   return pair;
 }
 
-/** One, or several one after the other. */
+/** One certificate, or several concatenated. */
 function readCertificates(path: string): Buffer {
   const pem = readPem(path);
   const found = pem.toString("latin1").match(/-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----/gs);

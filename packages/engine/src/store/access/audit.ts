@@ -1,7 +1,7 @@
 /**
- * Who did what. A row is written in the transaction of the deed, so that neither exists without the other, and a signal
- * with it: namespace `action`, under the name of what it was done to. `details` never carries a secret: callers pass names
- * of changed fields, not values. The signal has none of them.
+ * The audit log. A row is written in the transaction of the action, so that neither exists without the other. The same
+ * transaction sends a signal in the namespace `action`, keyed by the object of the action. `details` never carries a
+ * secret: callers pass the names of changed fields, not values. The signal carries no details.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
@@ -9,11 +9,11 @@ import { statement } from "../database/statement.ts";
 import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
 import { sendSignals } from "../signal/signals.ts";
 
-/** What was done, and to what. `start`, `restart` and `stop` alone are orders (run-orders.ts): no action is named so. */
+/** An action and its object. `start`, `restart` and `stop` alone are reserved for manual commands (run-orders.ts). */
 export type Deed = {
   readonly action: string;
   readonly details?: { readonly [key: string]: Json };
-  /** It was an order, and is on the log as such. */
+  /** True for a manual command, which has a signal already. */
   readonly isTold?: boolean;
 } & (
   | {
@@ -22,13 +22,13 @@ export type Deed = {
       readonly taskId?: string;
       readonly mapIndex?: number;
     }
-  /** Neither run nor task: `pools/<name>`. Or several DAGs, by their ids. */
+  /** Neither a run nor a task: `pools/<name>`, or the ids of several DAGs. */
   | { readonly about: string | readonly string[] }
 );
 
 export type AuditEntry = Deed & { readonly actor: string };
 
-/** Once in a transaction, and last: from here on other deeds to the same wait. */
+/** Call it once per transaction, as the last step: its signal locks block other actions on the same objects. */
 export async function recordAudit(tx: Connection, entry: AuditEntry): Promise<void> {
   const { action, actor, details, isTold = false } = entry;
   const { dagId = null, runId = null, taskId = null, mapIndex = null } = "dagId" in entry ? entry : {};
@@ -80,7 +80,7 @@ export interface AuditFilter {
   readonly taskIdPrefix?: string;
   readonly actorPrefix?: string;
   readonly actionPrefix?: string;
-  /** Asks for events of a kind there is not. */
+  /** Matches nothing: the filter names an unknown kind of event. */
   readonly nothing?: boolean;
 }
 
@@ -96,7 +96,7 @@ export const AUDIT_ORDER = {
   event: "a.action",
   owner: "a.actor",
   extra: "a.details::text",
-  // No event has one.
+  // Audit events have no logical date; the column exists in Airflow's API.
   logical_date: "NULL::timestamptz",
 } as const;
 

@@ -1,7 +1,7 @@
 /**
- * Answers kept under the caller's Idempotency-Key. The row is written in the transaction of the effect: a process that
- * dies before the commit leaves neither, one that dies after it leaves both, and the retry gets the stored answer.
- * "In flight" is therefore not a stored state but an advisory lock, held exactly as long as that transaction.
+ * Responses stored under the caller's Idempotency-Key, in the transaction of the effect. A crash before the commit
+ * leaves neither, a crash after it leaves both, and a retry gets the stored response. "In flight" is therefore not a
+ * stored state but an advisory lock, held until that transaction ends.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -16,11 +16,11 @@ export type KeyState =
       readonly sealedBody: string;
     };
 
-/** Locks the key until the transaction ends and says whether it was used within the last day. */
+/** Locks the key until the transaction ends. Returns whether the key was used within the last day. */
 export async function claimKey(tx: Connection, tokenId: number, key: string): Promise<KeyState> {
   const lock = await tx.one<{ locked: boolean }>(LOCK_KEY, [`${tokenId}/${key}`]);
   if (lock?.locked !== true) return { kind: "in_flight" };
-  // A statement of its own: it must see what the former holder of the lock committed.
+  // A separate statement: it must see the commit of the previous lock holder.
   const row = await tx.one<{ request_hash: Buffer; status: number; body: string }>(FIND_KEY, [tokenId, key]);
   if (row === undefined) return { kind: "free" };
   return { kind: "answered", requestHash: row.request_hash, status: row.status, sealedBody: row.body };
@@ -44,7 +44,7 @@ export async function keepAnswer(tx: Connection, answer: KeptAnswer): Promise<vo
   ]);
 }
 
-/** Forgets keys older than a day. */
+/** Deletes keys older than a day. */
 export async function purgeKeys(connection: Connection): Promise<void> {
   await connection.rows(PURGE_KEYS, []);
 }

@@ -1,6 +1,6 @@
 /**
- * API tokens, kept as SHA-256 only: 256 random bits need no slow hash. Looking up by the hash leaks no useful timing,
- * since a caller who does not know the token cannot steer its hash.
+ * API tokens, stored as SHA-256 only: 256 random bits need no slow hash. A lookup by hash leaks no useful timing, since
+ * a caller without the token cannot control its hash.
  */
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Connection } from "../database/database.ts";
@@ -12,7 +12,7 @@ export interface TokenRow {
   readonly name: string;
 }
 
-/** All that can be told about a token: itself it is not here. */
+/** The visible fields of a token; the token itself is never returned. */
 export interface ListedToken extends TokenRow {
   readonly created_at: Date;
   readonly expires_at: Date | null;
@@ -27,12 +27,12 @@ export const TOKEN_ORDER = {
   last_used_at: "t.last_used_at",
 } as const;
 
-/** Registers an installation's own token. Several installations may share the database, so others are left alone. */
+/** Registers the token of this installation. Several installations may share a database, so other tokens stay. */
 export async function ensureAdminToken(connection: Connection, token: string): Promise<void> {
   await connection.rows(ENSURE_ADMIN, [ADMIN, sha256(token)]);
 }
 
-/** The token's row while it is valid; also notes that it was used, at most once a minute. */
+/** The row of a valid token. Updates `last_used_at` at most once a minute. */
 export async function findToken(connection: Connection, token: string): Promise<TokenRow | undefined> {
   const hash = sha256(token);
   const row = await connection.one<TokenRow & { sha256: Buffer; stale_use: boolean }>(FIND_TOKEN, [hash]);
@@ -60,12 +60,12 @@ export async function createToken(
   return row!;
 }
 
-/** From the commit on it opens nothing. Its name; undefined: there is no such token. */
+/** The token is invalid from the commit on. Returns its name, or undefined if it does not exist. */
 export async function deleteToken(tx: Connection, id: number): Promise<string | undefined> {
   return (await tx.one<{ name: string }>(DELETE_TOKEN, [id]))?.name;
 }
 
-/** Rows that never were stand for callers without a token; they are nobody's to list or revoke. */
+/** Rows that expired on creation stand for callers without a token; they are neither listed nor revoked. */
 const WAS_VALID = "expires_at IS NULL OR expires_at > created_at";
 
 const ADMIN = "admin";

@@ -1,7 +1,7 @@
 /**
- * What happened to assets. An event is written with its signal, by the database itself (migration 0011), and never changed.
- * Died before the commit: neither is there. Died after, or the answer is lost: both are, and whoever sent it from outside
- * asks by its client and number (signals.ts).
+ * Asset events. A database trigger writes an event with its signal (tw_store_asset_event); events never change. Crash
+ * before the commit: neither exists. Crash after it, or a lost reply: both exist, and an external sender finds the
+ * signal by its client and number (signals.ts).
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { ASSETS } from "../../model/index.ts";
@@ -34,14 +34,14 @@ const READ = statement(
    WHERE e.id = ANY($1::bigint[]) ORDER BY e.id`,
 );
 
-/** Those of these that are there. */
+/** The events with these ids that exist. */
 export async function readEvents(db: Connection, ids: readonly number[]): Promise<AssetEventRow[]> {
   return ids.length === 0 ? [] : db.rows<AssetEventRow>(READ, [ids]);
 }
 
 /**
- * Something happened to an asset that no task of ours has produced; answers the event's id. To be called as late in a
- * transaction as any that sends signals.
+ * Records an event of an asset that no task produced. Returns the event's id. Call it late in the transaction, as every
+ * function that sends signals.
  */
 export async function recordEvent(
   tx: Connection,

@@ -1,6 +1,7 @@
 /**
- * The assets that DAGs name, in the transaction that publishes them. One publisher at a time has the catalogue's lock; an
- * asset that is new may also be made by the first event of it, so its key is locked as for a signal (signals.ts).
+ * The assets named by DAGs, written in the transaction that publishes the DAGs. The catalogue lock admits one publisher
+ * at a time. The first event of an asset may also create it, so the key of a new asset is locked as for a signal
+ * (signals.ts).
  */
 import type { AssetManifest, DagManifest } from "@tradewind/sdk/manifest";
 import { ASSETS } from "../../model/index.ts";
@@ -31,7 +32,7 @@ const ADD = statement(
   `INSERT INTO asset (uri) SELECT u.uri FROM unnest($1::text[]) AS u(uri) ORDER BY u.uri ON CONFLICT (uri) DO NOTHING`,
 );
 
-/** Who says nothing about it leaves it as it is. */
+/** A DAG that gives no description keeps the stored one. */
 const DESCRIBE = statement(
   "asset-describe",
   `UPDATE asset a SET group_name = u.group_name, description = coalesce(u.description, a.description), updated_at = now()
@@ -58,7 +59,7 @@ const USE = statement(
    LEFT JOIN asset a ON a.uri = u.uri LEFT JOIN asset_alias l ON l.name = u.alias`,
 );
 
-/** For DAGs that have a new version. */
+/** Stores the assets of DAGs that have a new version. */
 export async function setAssets(tx: Connection, dags: readonly DagManifest[]): Promise<void> {
   if (dags.length === 0) return;
   await tx.rows(FORGET, [dags.map(({ dagId }) => dagId)]);

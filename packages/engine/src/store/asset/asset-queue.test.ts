@@ -1,4 +1,4 @@
-/** What schedules on assets have not made runs of yet, as they stand in the database. */
+/** Queued asset events: events from which a schedule has not created a run yet. */
 import type { ScheduleManifest, SignalCondition } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
@@ -42,7 +42,7 @@ const made = () =>
            FROM dag_run WHERE dag_id = 'both' ORDER BY id`),
   );
 
-it("is the same before and after it was heard, until the run is there", async () => {
+it("lists the same events before and after the triggerer reads them, until the run is created", async () => {
   await send("a", 1);
   await send("a", 2);
   await send("other", 9);
@@ -56,7 +56,7 @@ it("is the same before and after it was heard, until the run is there", async ()
   expect(await made()).toEqual([{ payloads: [1, 2, 3] }]);
 });
 
-it("is kept by retention, however long it waits and though its signals are gone", async () => {
+it("keeps queued events in retention, regardless of age and although their signals are deleted", async () => {
   for (const n of [1, 2]) await send("a", n);
   await look();
   for (const n of [3, 4]) await send("other", n);
@@ -64,7 +64,7 @@ it("is kept by retention, however long it waits and though its signals are gone"
   await test.db.rows(adhoc("UPDATE asset_event SET created_at = now() - interval '1 year'"));
   await test.db.rows(adhoc("DELETE FROM signal"));
   await cleanHistory(test.db, { olderThanMs: 86_400_000, dryRun: false, batch: 100, only: ["asset_events"] });
-  // Of what nobody has gathered the newest is left.
+  // Of the other events only the newest is kept.
   const left = await test.db.rows<{ n: number }>(
     adhoc("SELECT payload::text::int AS n FROM asset_event ORDER BY id"),
   );
@@ -74,7 +74,7 @@ it("is kept by retention, however long it waits and though its signals are gone"
   expect(await made()).toEqual([{ payloads: [1, 2, 5] }]);
 });
 
-it("can be dropped: the schedule goes on with what happens then, also if somebody was about to store the rest", async () => {
+it("drops queued events: the schedule continues with later events", async () => {
   await send("a", 1);
   await look();
   await send("b", 2);

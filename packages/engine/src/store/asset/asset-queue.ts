@@ -1,6 +1,6 @@
 /**
- * What schedules on assets have not made runs of yet: what they have gathered so far, and what comes after their
- * position, as of a DAG that is paused.
+ * Queued asset events: the events that a schedule has gathered for its next run, and the events after its position, for
+ * example while the DAG is paused.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -11,16 +11,16 @@ export interface QueuedEvents {
   readonly asset_id: number;
   readonly uri: string;
   readonly events: number;
-  /** Of the first of them. */
+  /** When the first of them was created. */
   readonly created_at: Date;
 }
 
-/** As SQL: what schedules have heard and made no run of. By number alone: it is nowhere else but in these rows. */
+/** SQL: ids of the events that schedules have gathered for a run. They are stored in these rows only. */
 export const GATHERED_EVENTS = `SELECT (found.id #>> '{}')::bigint FROM signal_listener l
      CROSS JOIN LATERAL jsonb_path_query(l.state::jsonb, '$.groups[*][1].events[*]') AS found(id)
      WHERE l.schedule->'gather' IS NOT NULL AND l.state IS NOT NULL`;
 
-/** Index: signal_position. As much is read as the schedules are behind. */
+/** Index: signal_position. Reads only the signals after the schedules' positions. */
 const LIST = statement(
   "asset-queue-list",
   `WITH listening AS (
@@ -43,7 +43,7 @@ const LIST = statement(
    GROUP BY w.dag_id, a.id ORDER BY w.dag_id, a.id`,
 );
 
-/** With a new revision: what a triggerer has just computed from the former state is not stored. */
+/** Sets a new revision, so that a triggerer cannot store a result computed from the previous state. */
 const FORGET = statement(
   "asset-queue-forget",
   `UPDATE signal_listener SET tx = $2::xid8, signal_id = $3, after_version = $4, state = NULL,
@@ -58,7 +58,7 @@ export function listQueued(
   return db.rows<QueuedEvents>(LIST, [filter.dagId ?? null, filter.assetId ?? null, filter.before ?? null]);
 }
 
-/** The DAG goes on with what happens from now on. Answers whether it is scheduled on assets at all. */
+/** Drops all queued events; later events count. Returns whether the DAG is scheduled on assets. */
 export async function forgetQueued(tx: Connection, dagId: string): Promise<boolean> {
   const { afterVersion, position } = await startNow(tx);
   return (await tx.rows(FORGET, [dagId, position.tx, position.id, afterVersion])).length > 0;

@@ -1,17 +1,17 @@
 /**
- * How a job comes to own backfills and their runs.
+ * How a job acquires backfills and their runs.
  *
- *  - `adoptBackfill` takes a backfill that nobody alive owns, one at a time and passing over locked ones: several jobs
- *    that look at once share what there is.
- *  - `startBackfillRuns` moves queued runs of own backfills to running, within the backfill's limit. The backfills are
- *    locked first, and counted in a statement after that: whoever owned one before, or changes its limit, is either done
- *    or waits.
- *  - `takeOverBackfillRuns` takes running runs of own backfills whose owner is gone; the generation fences it off.
+ *  - `adoptBackfill` acquires one backfill without a live owner and skips locked rows: concurrent jobs share the
+ *    backfills.
+ *  - `startBackfillRuns` moves queued runs of own backfills to running, within the backfill's limit. It locks the
+ *    backfills first and counts in a later statement: a former owner or a change of the limit has committed, or waits.
+ *  - `takeOverBackfillRuns` acquires running runs of own backfills whose owner's lease expired; the generation fences
+ *    the former owner.
  *
- * Dies before: nothing happened. Dies after: the backfill belongs to a job whose lease runs out, and so do the runs; the
- * first way finds the one, the third the others. The answer is lost: `ownedBackfills` tells at the next sweep what is
- * ours. Two at once: SKIP LOCKED at the backfill; at the runs, only the owner asks. Woke up late: every statement names
- * the job as the backfill's owner, and finds nothing.
+ * Crash before the commit: no effect. Crash after it: the lease of the owner expires, `adoptBackfill` finds the
+ * backfill and `takeOverBackfillRuns` its runs. Lost reply: `ownedBackfills` reports the backfills at the next sweep.
+ * Concurrent calls: SKIP LOCKED on the backfill; only its owner reads the runs. Stale owner: every statement requires
+ * the job as the backfill's owner, and matches no row.
  */
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -35,8 +35,8 @@ const ANY_FREE = statement(
 );
 
 /**
- * $2: how many this job has already. New ones are left for so many seconds to those who have less to do. $3: whether
- * those whose owner seems dead may be taken.
+ * $2: number of backfills this job owns. A new backfill is reserved for that many seconds for jobs that own fewer. $3:
+ * whether a backfill whose owner's lease expired may be acquired.
  */
 const ADOPT = statement(
   "backfill-adopt",
@@ -56,12 +56,12 @@ const OWNED = statement(
 );
 
 /**
- * For transactions of several round trips that hold a backfill: a process that stops in the middle of one loses it
- * before its lease is over, so that nobody who is to take the backfill over is kept waiting.
+ * For transactions of several round trips that lock a backfill: a process that stalls inside one loses its session
+ * before its lease expires, so that the lock does not delay the takeover.
  */
 export const SHORT_BREATH = "set_config('idle_in_transaction_session_timeout', '3000', true)";
 
-/** One that makes no more runs has ended those that were queued: what is queued now, somebody has cleared since. */
+/** A backfill that is ending has ended its queued runs; a run that is queued now was cleared by a user afterwards. */
 const LOCK_OWN = statement(
   "backfill-lock-own",
   `SELECT b.id, ${SHORT_BREATH} FROM backfill b JOIN dag d ON d.dag_id = b.dag_id
@@ -69,7 +69,7 @@ const LOCK_OWN = statement(
    ORDER BY b.id FOR NO KEY UPDATE OF b`,
 );
 
-/** A date that somebody cleared comes before the later ones, which may wait for it. */
+/** A cleared date comes before later dates, which may depend on it. */
 const START = statement(
   "backfill-start-runs",
   `WITH room AS (
@@ -88,7 +88,7 @@ const START = statement(
    ), ${chosenOf("next", "queued_at")}, ${startChosen("r.backfill_id")}`,
 );
 
-/** The backfill is locked, too: a job that has lost it takes no run after its heir has begun. */
+/** Locks the backfill, too: a former owner takes no run after the new owner has begun. */
 const TAKE_OVER = statement(
   "backfill-take-over-runs",
   `WITH own AS (
@@ -118,7 +118,7 @@ export async function hasFreeBackfill(db: Connection, dags: ServedDags = null): 
   return (await db.one(ANY_FREE, [dags])) !== undefined;
 }
 
-/** One, if there is one; `mayJudge` false: only one that never had an owner. */
+/** Acquires one backfill, if any is free. `mayJudge` false: only a backfill that never had an owner. */
 export function adoptBackfill(
   db: Connection,
   by: {

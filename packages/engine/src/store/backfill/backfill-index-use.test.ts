@@ -1,4 +1,4 @@
-/** What a backfill job asks again and again must cost the same however many dates the backfill has behind it. */
+/** The periodic queries of a backfill job cost the same, however many dates the backfill has completed. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../../test/support/catalogue-seed.ts";
 import { NO_TASKS } from "../../../test/support/no-tasks.ts";
@@ -20,7 +20,7 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-describe(`with ${DONE} dates done`, () => {
+describe(`a backfill with ${DONE} completed dates`, () => {
   let db: Database;
   let id: number;
   let jobId: number;
@@ -68,7 +68,7 @@ describe(`with ${DONE} dates done`, () => {
     ["backfill-start-runs", () => `(${jobId}, '{${id}}', 64, 20000)`],
     ["places-lock-backfills", () => `(16, ${jobId})`],
     ["backfill-settle", () => `('{${id}}')`],
-  ])("%s reads none of them", async (name, values) => {
+  ])("%s reads no completed date", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {
       await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
       const [row] = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(

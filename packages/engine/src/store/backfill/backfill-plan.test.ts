@@ -6,7 +6,7 @@ import { NO_TASKS } from "../../../test/support/no-tasks.ts";
 import { seedBackfill } from "../../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database, isTransient } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { startQueuedRuns, takeOverRuns } from "../run/run-claim.ts";
 import {
   adoptBackfill,
@@ -33,7 +33,7 @@ beforeEach(async () => {
 });
 
 describe("a date's run", () => {
-  it("is made once, whoever asks, within the backfill's limit", async () => {
+  it("is created once per date by any number of calls, within the backfill's limit", async () => {
     const id = await owned({ maxActive: 3 });
     expect(await planBackfill(db, id, job)).toMatchObject({ made: 3, isMore: false });
     expect(await planBackfill(db, id, job)).toMatchObject({ made: 0, isMore: false });
@@ -41,12 +41,12 @@ describe("a date's run", () => {
     await end();
     expect(await planBackfill(db, id, job)).toMatchObject({ made: 3, isMore: false });
     expect(await dates()).toEqual([0, 1, 2, 3, 4, 5]);
-    // Not its owner: it lost it, and does not know.
+    // This job does not own the backfill.
     await sql("UPDATE dag_run SET state = 'success'");
     expect(await planBackfill(db, id, await seedJob(db))).toMatchObject({ made: 0, isMore: false });
   });
 
-  it("is made once by two backfills that run towards each other, and counted by both", async () => {
+  it("is created once by two backfills with opposite directions, and counted by both", async () => {
     const ids = [await owned({ maxActive: 2 }), await owned({ maxActive: 2, isReverse: true })];
     const fill = async (id: number) => {
       for (let over: object[] = []; over.length === 0; over = await settleBackfills(db, [id])) {
@@ -63,7 +63,7 @@ describe("a date's run", () => {
     }
   });
 
-  it("that was there is kept, cleared or waited for", async () => {
+  it("is kept, cleared or awaited if it exists", async () => {
     for (const [hour, state] of [
       [0, "success"],
       [1, "failed"],
@@ -83,16 +83,16 @@ describe("a date's run", () => {
     expect(busy).toMatchObject({ state: "running", run_type: "manual", backfill_id: null });
   });
 
-  it("is done again although it was cancelled before it had tasks", async () => {
+  it("is cleared although it was cancelled before it had tasks", async () => {
     const [run] = await seedDated(0, "queued");
-    await db.transaction((tx) => runEdits.cancelRun(tx, run as number, "not today"));
+    await db.transaction((tx) => cancelRun(tx, run as number, "not today"));
     const id = await owned({ reprocess: "completed", maxActive: 1 });
     await planBackfill(db, id, job);
     expect(await noted(id)).toEqual(["cleared"]);
     expect((await runs())[0]).toMatchObject({ state: "queued", end_reason: null });
   });
 
-  it("gets another name when a run of another date has taken it", async () => {
+  it("gets a suffix when a run of another date uses its run id", async () => {
     await seedDated(20, "success");
     await sql("UPDATE dag_run SET run_id = 'backfill__2020-01-01T00:00:00.000Z'");
     const id = await owned({ maxActive: 1 });
@@ -101,7 +101,7 @@ describe("a date's run", () => {
   });
 });
 
-describe("the dates that a timetable has told", () => {
+describe("the dates listed by a timetable", () => {
   const at = (hour: number) => Date.UTC(2020, 0, 1, hour);
   const moment = (hour: number) => ({
     logicalDate: at(hour),
@@ -117,7 +117,7 @@ describe("the dates that a timetable has told", () => {
   };
   const listed = [moment(1), moment(2), period, moment(7)];
 
-  it.each([false, true])("have their runs, one after the other; backwards: %s", async (isReverse) => {
+  it.each([false, true])("get their runs in order; reverse: %s", async (isReverse) => {
     const id = await owned({ maxActive: 3, isReverse, listed });
     expect(await planBackfill(db, id, job)).toMatchObject({ made: 3, isMore: false });
     expect(await dates()).toEqual(isReverse ? [2, 5, 7] : [1, 2, 5]);
@@ -133,7 +133,7 @@ describe("the dates that a timetable has told", () => {
     expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "done" }]);
   });
 
-  it("are looked at step by step, however many have their runs", async () => {
+  it("are processed in bounded steps when most of them have runs", async () => {
     const many = Array.from({ length: 250 }, (_, hour) => moment(hour));
     const first = await owned({ maxActive: 1_000, listed: many });
     for (let isMore = true; isMore; ) ({ isMore } = await planBackfill(db, first, job));
@@ -148,7 +148,7 @@ describe("the dates that a timetable has told", () => {
 });
 
 describe("schedulers", () => {
-  it("leave the runs of an open backfill alone, count without them, and take those of one that is over", async () => {
+  it("skip the runs of an open backfill, do not count them, and start cleared runs of an ended backfill", async () => {
     const id = await owned({ maxActive: 4 });
     await planBackfill(db, id, job);
     expect(await startQueued()).toEqual([]);
@@ -166,13 +166,13 @@ describe("schedulers", () => {
     await db.transaction((tx) => cancelBackfill(tx, id, false));
     await sql("UPDATE dag_run SET state = 'success' WHERE backfill_id IS NULL");
     const [first] = await runs();
-    await db.transaction((tx) => runEdits.markRun(tx, first?.id as number, "queued"));
+    await db.transaction((tx) => markRun(tx, first?.id as number, "queued"));
     expect(await startQueued()).toContain(first?.id);
   });
 });
 
 describe("a backfill", () => {
-  it("has one owner, who is followed only when gone; new ones are left to those who have none", async () => {
+  it("has one owner, replaced only after its lease expires; a job that owns backfills leaves new ones to others", async () => {
     const ids = [await seedBackfill(db, { ...RANGE }), await seedBackfill(db, { ...RANGE })];
     const other = await seedJob(db);
     const adopt = (jobId: number, has: number) => adoptBackfill(db, { jobId, has, mayJudge: true });
@@ -189,7 +189,7 @@ describe("a backfill", () => {
     expect(await ownedBackfills(db, job)).toEqual([]);
   });
 
-  it("is not held by an owner that stopped in the middle of a transaction", async () => {
+  it("can be adopted although its owner stalled in the middle of a transaction", async () => {
     const id = await owned({ maxActive: 1 });
     await planBackfill(db, id, job);
     const asleep = Promise.withResolvers<void>();
@@ -206,7 +206,7 @@ describe("a backfill", () => {
     expect((await runs()).map((run) => run.state)).toEqual(["queued"]);
   });
 
-  it("stops after a failure when told: what waits for its start is ended", async () => {
+  it("ends its queued runs after a failure with stopOnFailure", async () => {
     const id = await owned({ maxActive: 3, stopOnFailure: true });
     await planBackfill(db, id, job);
     const [first, ...queued] = await runs();
@@ -220,20 +220,20 @@ describe("a backfill", () => {
     expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "failed" }]);
   });
 
-  it("that stops still does a run that somebody clears meanwhile, and comes to its end", async () => {
+  it("runs a run that a user clears while it is being cancelled, then ends", async () => {
     const id = await owned({ maxActive: 2 });
     await planBackfill(db, id, job);
     const [first] = await startOwn();
     await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE id = $1", [first]);
     await db.transaction((tx) => cancelBackfill(tx, id, true));
-    await db.transaction((tx) => runEdits.markRun(tx, first as number, "queued"));
+    await db.transaction((tx) => markRun(tx, first as number, "queued"));
     expect(await startQueued()).toEqual([]);
     expect(await startOwn()).toEqual([first]);
     await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE state = 'running'");
     expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "cancelled" }]);
   });
 
-  it("whose range lies at a time with runs of its own counts nothing twice when it is settled", async () => {
+  it("is settled once by concurrent calls", async () => {
     const id = await owned({ maxActive: 20 });
     await planBackfill(db, id, job);
     expect(await settleBackfills(db, [id])).toEqual([]);
@@ -255,12 +255,12 @@ interface Row {
   readonly logical_date: Date;
 }
 
-/** With a date, the earliest first. */
+/** All runs with a logical date, in the order of dates. */
 async function runs(): Promise<Row[]> {
   return sql<Row>("SELECT * FROM dag_run WHERE logical_date IS NOT NULL ORDER BY logical_date");
 }
 
-/** Hours of the dates that have a run, as often as they have one. */
+/** The hours of the logical dates, one per run. */
 async function dates(): Promise<number[]> {
   return (await runs()).map((run) => run.logical_date.getUTCHours());
 }

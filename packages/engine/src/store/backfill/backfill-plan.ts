@@ -1,15 +1,16 @@
 /**
- * Making the runs of a backfill, date after date: each date gets its run, or is found to have one, in the transaction
- * that moves the backfill on to the next date.
+ * Creates the runs of a backfill, date by date. Each date gets its run, or is recorded as having one, in the
+ * transaction that advances the backfill to the next date.
  *
- * The backfill's row is locked first, so that one step follows the other; then the runs that are cleared, by id. What a
- * date is in for is looked up before, and asked again under the lock. The unique index on (dag, logical date) has the
- * last word on new runs: when somebody made one meanwhile, the whole step is void and taken again.
+ * The backfill's row is locked first, then the runs to clear, by id. The existing runs are read before the locks and
+ * again under them. The unique index on (dag, logical date) decides about new runs: if another transaction has created
+ * one meanwhile, the whole step is rolled back and repeated.
  *
- * Dies before: nothing happened. Dies after: the runs are there and the date has moved on, together; the next owner
- * starts them. The answer is lost: the next step begins where the database says. Two at once: the second waits for the
- * row, and finds another owner or a later date. Woke up late: the job is no longer the owner, and nothing is done.
+ * Crash before the commit: no effect. Crash after it: the runs exist and the date has advanced; the next owner starts
+ * them. Lost reply: the next step begins at the stored date. Concurrent calls: the second waits for the row, and finds
+ * another owner or a later date. Stale owner: the job no longer owns the backfill, and the step does nothing.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import {
   backfillDates,
@@ -25,11 +26,12 @@ import {
 } from "../../model/index.ts";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { tellRuns } from "../task/state-signals.ts";
 import { SHORT_BREATH } from "./backfill-claim.ts";
 
-/** Dates looked at in one step: as many as there is room for runs, within these bounds. */
+/** Dates per step: the number of runs that may be created, within these bounds. */
 const MIN_STEP = 20;
 const MAX_STEP = 100;
 const STOPPED = "the backfill stops after a failure";
@@ -40,7 +42,7 @@ interface PlanRow {
   readonly version_id: number | null;
   readonly current_version: number | null;
   readonly schedule: TimeSchedule | { readonly kind: "listed" };
-  /** Of a list, from the next date on: as many as a step looks at, and one more. */
+  /** The listed dates from the next date on: one step and one more. Null for other schedules. */
   readonly dues: readonly ListedRun[] | null;
   readonly anchor: Date | null;
   readonly from_date: Date;
@@ -56,7 +58,7 @@ interface PlanRow {
   readonly is_held: boolean;
 }
 
-/** A DAG that is paused or gone from its file holds its backfills: nothing new is made. */
+/** The backfills of a DAG that is paused or removed from its file are held: they create no runs. */
 const LOCK = statement(
   "backfill-plan-lock",
   `SELECT b.id, b.dag_id, b.version_id, d.version_id AS current_version, b.schedule - 'dues' AS schedule, b.anchor,
@@ -70,7 +72,7 @@ const LOCK = statement(
    FOR NO KEY UPDATE OF b`,
 );
 
-/** In a statement after the lock: the one that waited for it would count what was there before. */
+/** A separate statement after the lock: the snapshot of the locking statement may predate the previous step. */
 const COUNT = statement(
   "backfill-plan-count",
   `SELECT count(*) FILTER (WHERE state <> 'failed')::int AS open, count(*) FILTER (WHERE state = 'failed')::int AS failed
@@ -89,7 +91,7 @@ const LOCK_RUNS = statement(
   "SELECT id, state FROM dag_run WHERE id = ANY($1) ORDER BY id FOR UPDATE",
 );
 
-/** A name that some other run has made up for itself is left to that one. */
+/** If another run uses the run id, the backfill's id is appended. */
 const INSERT = statement(
   "backfill-plan-insert",
   `WITH added AS (
@@ -108,7 +110,7 @@ const INSERT = statement(
    SELECT id, logical_date FROM added`,
 );
 
-/** Cleared runs are the backfill's from now on, as if it had made them. */
+/** Assigns cleared runs to the backfill, as if it had created them. */
 const TAKE = statement(
   "backfill-plan-take",
   `UPDATE dag_run SET backfill_id = $2, run_type = 'backfill', triggered_by = 'backfill', conf = coalesce($3::json, conf)
@@ -140,19 +142,19 @@ const QUEUED = statement(
 );
 
 export interface PlanStep {
-  /** Runs that are now to be started. */
+  /** Runs that can be started now. */
   readonly made: number;
-  /** There may be more to do at once. */
+  /** True if the next step may be called immediately. */
   readonly isMore: boolean;
-  /** Runs that were cancelled because one of the backfill's failed; others may wait for their end. */
+  /** Runs that were cancelled because a run of the backfill failed; other runs may wait for them. */
   readonly cancelled: readonly number[];
 }
 
 const NOTHING: PlanStep = { made: 0, isMore: false, cancelled: [] };
-/** Somebody was faster at one of the dates: nothing is done, look again. */
+/** Another transaction created a run of one of the dates: roll back and repeat the step. */
 class Overtaken extends Error {}
 
-/** As many of the next dates as there is room for; a step at a time. */
+/** Creates the runs of the next dates, one step per call, within the backfill's limit. */
 export async function planBackfill(db: Database, id: number, jobId: number): Promise<PlanStep> {
   try {
     return await db.transaction((tx) => step(tx, id, jobId));
@@ -169,7 +171,7 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
   if (backfill.stop_on_failure && (counted?.failed ?? 0) > 0) {
     await tx.rows(STOP, [id]);
     const queued = await tx.rows<{ id: number }>(QUEUED, [id]);
-    for (const run of queued) await runEdits.cancelRun(tx, run.id, STOPPED);
+    for (const run of queued) await cancelRun(tx, run.id, STOPPED);
     return { ...NOTHING, cancelled: queued.map((run) => run.id) };
   }
   if (backfill.is_held || backfill.next_date === null) return NOTHING;
@@ -185,7 +187,7 @@ async function step(tx: Connection, id: number, jobId: number): Promise<PlanStep
   return { ...NOTHING, made, isMore: next !== null && made < room };
 }
 
-/** The dates of one step, and the one after them. */
+/** The dates of one step, and the date after them. */
 function nextDates(backfill: PlanRow, from: Date, room: number): { dates: DueRun[]; after: DueRun | null } {
   const limit = Math.min(MAX_STEP, Math.max(MIN_STEP, room));
   const dates: DueRun[] = [];
@@ -209,7 +211,7 @@ function datesFrom(backfill: PlanRow, from: number): Iterable<DueRun> {
   return backfillDates(schedule, range, from);
 }
 
-/** By logical date. */
+/** The existing runs by logical date. */
 export async function existingRuns(
   tx: Connection,
   dagId: string,
@@ -249,7 +251,7 @@ async function clear(tx: Connection, backfill: PlanRow, planned: readonly Planne
   const locked = await tx.rows<ExistingRun>(LOCK_RUNS, [ids]);
   if (locked.length < ids.length || locked.some((run) => run.state !== before.get(run.id)))
     throw new Overtaken();
-  await runEdits.clearTasks(tx, {
+  await clearTasks(tx, {
     runs: ids.map((dagRunId) => ({ dagRunId, tasks: null })),
     only: "any",
     resetRuns: true,
@@ -258,8 +260,8 @@ async function clear(tx: Connection, backfill: PlanRow, planned: readonly Planne
     dryRun: false,
   });
   const taken = await tx.rows<ExistingRun>(TAKE, [ids, backfill.id, confOf(backfill)]);
-  // A run without a task to clear, one that was cancelled before it began, is still at its end.
-  for (const { id, state } of taken) if (state !== "queued") await runEdits.markRun(tx, id, "queued");
+  // A run that was cancelled before it had tasks has nothing to clear and is still in its end state.
+  for (const { id, state } of taken) if (state !== "queued") await markRun(tx, id, "queued");
 }
 
 /** The ids of the new runs, by logical date. */

@@ -1,16 +1,17 @@
 /**
- * Backfills as people see and change them. Changes lock the backfill's row, then its runs by id; a job that plans does
- * the same, so that a limit, a pause or the end of it all holds from the next run on.
+ * Backfills in the API. A change locks the backfill's row, then its runs by id, as a planning step does: a limit, a
+ * pause or a cancellation applies from the next run on.
  *
- * Dies before: nothing happened. Dies after: the change is there, and the job looks at its next heartbeat if nobody
- * wakes it. The answer is lost: each may be asked for again, and then changes nothing. Two at once: the second waits and
- * sees what the first left; what is over cannot be changed any more.
+ * Crash before the commit: no effect. Crash after it: the change is stored, and the job reads it at its next heartbeat
+ * if the wake-up is lost. Lost reply: a repeated call changes nothing. Concurrent calls: the second waits for the first
+ * and sees its result; an ended backfill cannot be changed.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import type { BackfillCounts, ListedSchedule, Reprocess, TimeSchedule } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun } from "../edit/end-run.ts";
 import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
 
 export type BackfillState = "running" | "paused" | "done" | "failed" | "cancelled";
@@ -25,7 +26,7 @@ export interface BackfillRow {
   readonly max_active: number;
   readonly conf: Json | null;
   readonly stop_on_failure: boolean;
-  /** Null: runs are made with the DAG's current version. */
+  /** Null: new runs use the DAG's current version. */
   readonly version_id: number | null;
   readonly state: BackfillState;
   readonly ending: "failed" | "cancelled" | null;
@@ -37,7 +38,7 @@ export interface BackfillRow {
   readonly ended_at: Date | null;
   readonly dag_is_paused: boolean;
   readonly dag_is_stale: boolean;
-  /** A job that is alive has it in hand. */
+  /** True while a live job owns the backfill. */
   readonly is_owned: boolean;
 }
 
@@ -55,7 +56,7 @@ export interface NewBackfill {
   readonly stopOnFailure: boolean;
   readonly totalRuns: number;
   readonly firstDate: Date;
-  /** What counts as due; the dates were chosen by it. */
+  /** Dates up to this moment are due; the dates were chosen with it. */
   readonly now: Date;
   readonly createdBy: string | null;
 }
@@ -96,15 +97,15 @@ const OPEN_RUNS = statement(
   "SELECT id, state FROM dag_run WHERE backfill_id = $1 AND state IN ('queued', 'running') ORDER BY id",
 );
 
-/** Scalar subqueries, because an EXISTS beside an OR would be answered from a hash of all backfills there ever were. */
+/** Scalar subqueries: for an EXISTS beside an OR, PostgreSQL would hash the rows of all backfills. */
 const awaitedIn = (states: string) => `(SELECT true FROM backfill_date d JOIN dag_run r ON r.id = d.dag_run_id
        WHERE d.backfill_id = b.id AND d.action = 'awaited' AND r.state IN (${states}) LIMIT 1)`;
 const ownIn = (states: string) =>
   `(SELECT true FROM dag_run r WHERE r.backfill_id = b.id AND r.state IN (${states}) LIMIT 1)`;
 
 /**
- * Over is what makes no more runs and has none under way, be it its own or one that it waits for. A run that is cleared
- * at the same moment, so that neither sees the other, is a run like any other then: schedulers take it.
+ * A backfill has ended when it creates no more runs and has none under way, neither its own nor an awaited one. A run
+ * that is cleared concurrently, invisible to this statement, becomes an ordinary run: schedulers claim it.
  */
 const SETTLE = statement(
   "backfill-settle",
@@ -119,7 +120,7 @@ const SETTLE = statement(
    RETURNING b.id, b.dag_id, b.state`,
 );
 
-/** One snapshot for all of it, so that the figures fit together. A run that was not started yet has no instances. */
+/** One snapshot for all counts, so that they are consistent. A run that has not started has no instances. */
 const COUNTS = statement(
   "backfill-counts",
   `WITH dates AS (
@@ -194,13 +195,13 @@ function conditions(filter: { dagId?: string; active?: boolean; id?: number }): 
   return where.raw(`${filter.active ? "" : "NOT "}(b.state IN ('running', 'paused'))`);
 }
 
-/** "over": it has ended, or is about to, and nothing was changed. `changed` false: it was so already. */
+/** "over": the backfill has ended or is ending; nothing was changed. `changed` false: it already had the setting. */
 export type BackfillEdit =
   | { readonly kind: "done"; readonly changed: boolean; readonly runIds: readonly number[] }
   | { readonly kind: "over"; readonly state: BackfillState }
   | { readonly kind: "not_found" };
 
-/** Paused, it makes and starts no runs; those under way go on. */
+/** A paused backfill creates and starts no runs; its running runs continue. */
 export async function pauseBackfill(tx: Connection, id: number, isPaused: boolean): Promise<BackfillEdit> {
   const row = await lock(tx, id);
   if ("kind" in row) return row;
@@ -223,8 +224,8 @@ export async function setBackfillLimits(
 }
 
 /**
- * Makes no more runs. Those under way are ended as failed, or with `letFinish` go on to their end; those that wait for
- * their start are ended in any case. It may be asked for again, to end what was let finish.
+ * Stops creating runs. Running runs are ended as failed, or continue to their end with `letFinish`; queued runs are
+ * ended in any case. A second call without `letFinish` ends the runs that were allowed to finish.
  */
 export async function cancelBackfill(tx: Connection, id: number, letFinish: boolean): Promise<BackfillEdit> {
   const row = await lock(tx, id, true);
@@ -232,7 +233,7 @@ export async function cancelBackfill(tx: Connection, id: number, letFinish: bool
   await tx.rows(END, [id]);
   const open = await tx.rows<{ id: number; state: string }>(OPEN_RUNS, [id]);
   const ended = open.filter((run) => !letFinish || run.state === "queued");
-  for (const run of ended) await runEdits.cancelRun(tx, run.id, "the backfill was cancelled");
+  for (const run of ended) await cancelRun(tx, run.id, "the backfill was cancelled");
   await settleBackfills(tx, [id]);
   return {
     kind: "done",
@@ -241,7 +242,7 @@ export async function cancelBackfill(tx: Connection, id: number, letFinish: bool
   };
 }
 
-/** Those of these backfills that are over now. */
+/** Ends those of these backfills that are complete, and returns them. */
 export function settleBackfills(
   db: Connection,
   ids: readonly number[],
@@ -250,7 +251,7 @@ export function settleBackfills(
 }
 
 export interface CountedBackfill extends BackfillCounts {
-  /** When its runs ended, the newest first; the last 50 at most. Milliseconds, as `now`. */
+  /** When its runs ended, newest first, at most 50. Milliseconds, as `now`. */
   readonly endedAt: readonly number[];
   readonly now: number;
 }

@@ -1,13 +1,12 @@
 /**
- * Code, by content hash; never updated. What many bundles share, the SDK's part of each, is stored once, as a prelude; so
- * is each file that bundles require.
- * Written in the transaction of the versions that it belongs to, under the catalogue's lock: nobody clears away meanwhile
- * what nothing refers to yet.
+ * Code by content hash; rows are never updated. Code shared by many bundles (the SDK's part) is stored once, as a
+ * prelude, and so is each file that bundles require. Written in the transaction of its versions, under the catalogue
+ * lock: a concurrent cleanup cannot delete rows that have no reference yet.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** `head`, then the prelude, then `code`, is one module that needs no other. */
+/** `head`, then the prelude, then `code` form one self-contained module. */
 export interface StoredBundle {
   readonly head: string;
   readonly prelude: StoredPrelude | null;
@@ -15,7 +14,7 @@ export interface StoredBundle {
   readonly sourceMap: string | null;
 }
 
-/** It declares `names`, and refers to nothing. */
+/** Declares `names` and refers to no other code. */
 export interface StoredPrelude {
   readonly hash: string;
   readonly names: readonly string[];
@@ -29,7 +28,7 @@ export interface StoredFile {
 
 export type NamedBundle = StoredBundle & {
   readonly hash: string;
-  /** Left out: it requires none. */
+  /** Absent if the bundle requires no files. */
   readonly files?: readonly StoredFile[];
 };
 
@@ -40,7 +39,7 @@ const ADD_BUNDLES = statement(
    ON CONFLICT DO NOTHING`,
 );
 
-/** Those that are there already, as almost always, are not sent along. */
+/** Preludes that are stored already, the usual case, are not sent. */
 const KNOWN_PRELUDES = statement("bundle-known-preludes", "SELECT hash FROM prelude WHERE hash = ANY($1)");
 const ADD_PRELUDES = statement(
   "bundle-add-preludes",
@@ -70,7 +69,7 @@ const LOAD = statement(
    WHERE b.hash = $1`,
 );
 
-/** Those that are there already stay as they are. */
+/** Stores the bundles that are not stored yet. */
 export async function addBundles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
   const added = byHash(bundles);
   await addPreludes(tx, byHash(added.map(({ prelude }) => prelude).filter((prelude) => prelude !== null)));
@@ -88,12 +87,11 @@ export function loadBundle(db: Connection, hash: string): Promise<StoredBundle |
   return db.one<StoredBundle>(LOAD, [hash]);
 }
 
-/** The content of a file that a bundle requires. */
 export async function loadBundledFile(db: Connection, hash: string): Promise<Uint8Array | undefined> {
   return (await db.one<{ content: Uint8Array }>(LOAD_FILE, [hash]))?.content;
 }
 
-/** One statement per file that is not there yet: they may be large. */
+/** One statement per new file: files may be large. */
 async function addFiles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
   const files = byHash(bundles.flatMap(({ files = [] }) => files));
   if (files.length === 0) return;

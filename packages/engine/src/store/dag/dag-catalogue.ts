@@ -1,14 +1,13 @@
 /**
- * The catalogue of DAGs: what each file of the DAG folder gave last, in which version, from which code. A file that is
- * broken or gone leaves its versions where they are: runs that started with them go on.
+ * The catalogue of DAGs: the DAGs that each file of the DAG folder declared last, with version and code. A file that is
+ * broken or deleted keeps its versions: runs of these versions continue.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** What the catalogue holds of one file. */
 export interface CatalogueFile {
-  /** Its DAGs, with the hash of the bundle their current version runs. */
+  /** Its DAGs, with the bundle hash of their current version. */
   readonly dags: ReadonlyMap<string, { readonly bundleHash: string; readonly isStale: boolean }>;
   readonly error: string | null;
 }
@@ -20,7 +19,7 @@ export interface DagVersion {
   readonly manifest: DagManifest;
 }
 
-/** Held to the end of the transaction by whoever changes the catalogue. */
+/** Held to the end of every transaction that changes the catalogue. */
 export const CATALOGUE_LOCK = statement(
   "catalogue-lock",
   "SELECT pg_advisory_xact_lock(hashtextextended('tradewind.dag-catalogue', 0))",
@@ -32,7 +31,7 @@ export const LOCK_DAGS = statement(
    ORDER BY dag_id FOR NO KEY UPDATE`,
 );
 
-/** DAGs of these files that the files no longer give. */
+/** Marks DAGs of these files that the files no longer declare. */
 export const MARK_STALE = statement(
   "catalogue-mark-stale",
   `UPDATE dag SET is_stale = true WHERE file = ANY($1::text[]) AND NOT is_stale AND dag_id <> ALL($2::text[])
@@ -66,7 +65,7 @@ const LOAD_VERSION = statement(
   "SELECT dag_id, number, bundle_hash, manifest FROM dag_version WHERE id = $1",
 );
 
-/** Its DAGs stay as they were last published. True when this is news. */
+/** The file's DAGs keep their last published version. Returns whether the error is new or changed. */
 export function recordImportError(db: Database, file: string, message: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const isNews = (await tx.rows(SET_ERROR, [file, message.replaceAll("\u0000", "")])).length > 0;
@@ -75,7 +74,7 @@ export function recordImportError(db: Database, file: string, message: string): 
   });
 }
 
-/** The files are gone: their DAGs are stale, their errors over. Answers the DAGs that went. */
+/** Removes deleted files: their DAGs become stale, their import errors are deleted. Returns these DAGs. */
 export function removeFiles(db: Database, files: readonly string[]): Promise<string[]> {
   return db.transaction(async (tx) => {
     await tx.rows(CATALOGUE_LOCK);

@@ -17,7 +17,7 @@ beforeEach(async () => {
 const HOUR = 3_600_000;
 const options = { isPausedAtCreation: false, plan: (() => null) as Planner };
 
-it("plans the next run when a schedule is new, changed or back, and never otherwise", async () => {
+it("plans the next run when a schedule is new, changed or restored, and only then", async () => {
   const calls: { last: PlannedRun | null; now: number }[] = [];
   const next = (now: number) => ({
     logicalDate: now,
@@ -65,7 +65,7 @@ it("plans the next run when a schedule is new, changed or back, and never otherw
   expect(dag).toEqual({ is_paused: true, is_stale: false });
 });
 
-it("keeps the limits of tasks as rows of pool", async () => {
+it("stores the limits of tasks as rows of pool", async () => {
   const limits = (maxActivePerDag: number) => ({
     tasks: [taskManifest("t", { maxActivePerDag }), taskManifest("free", {})],
   });
@@ -75,7 +75,7 @@ it("keeps the limits of tasks as rows of pool", async () => {
   expect(rows).toEqual([{ name: "@a/t", slots: 5 }]);
 });
 
-it("numbers versions by change of code, also back to former code, and clears the file's error", async () => {
+it("creates a version for each change of code, also back to earlier code, and clears the file's error", async () => {
   for (const hash of ["1", "1", "2", "1"]) {
     await recordImportError(test.db, "a.ts", "broken");
     await publishFiles(test.db, [publication("a.ts", hash, [{}])], options);
@@ -89,7 +89,7 @@ it("numbers versions by change of code, also back to former code, and clears the
   expect((await readCatalogue(test.db)).get("a.ts")?.error).toBeNull();
 });
 
-it("stores nothing of a file one of whose DAGs is another file's", async () => {
+it("rejects a file with a DAG that another file declares, and stores none of its DAGs", async () => {
   const outcomes = await publishFiles(
     test.db,
     [
@@ -105,7 +105,7 @@ it("stores nothing of a file one of whose DAGs is another file's", async () => {
   expect([...(await readCatalogue(test.db)).keys()]).toEqual(["a.ts"]);
 });
 
-it("makes one version when many publish the same change at once", async () => {
+it("creates one version when several processors publish the same change concurrently", async () => {
   const many = Array.from({ length: 8 }, () =>
     publishFiles(test.db, [publication("a.ts", "1", [{ dagId: "x" }, { dagId: "y" }])], options),
   );
@@ -115,7 +115,7 @@ it("makes one version when many publish the same change at once", async () => {
   expect(count?.n).toBe(2);
 });
 
-it("stores once what bundles share, and gives each of them whole", async () => {
+it("stores shared code once and loads each bundle complete", async () => {
   const shared = { hash: "p", names: ["sdk"], code: "let sdk = 1;\n".repeat(1_000) };
   const own = { hash: "q", names: ["one", "two"], code: "let one = 1, two = 2;\n" };
   const files = [shared, shared, own, null].map((prelude, n) => {

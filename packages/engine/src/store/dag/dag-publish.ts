@@ -1,10 +1,10 @@
 /**
- * Publishing DAG files: the one place where a version is made.
+ * Publishing DAG files: the only place that creates versions.
  *
- * A version is made when the code of a DAG's file changes, and never otherwise: the bundle's hash alone decides. Several
- * DAG processors may publish at once; one advisory lock puts them in a row, so that the second finds what the first
- * stored and changes nothing. The rows of `dag` are locked in the order of their ids, because schedulers plan runs on
- * them at the same time. All that a file gives is one transaction: a process that dies leaves it as it was.
+ * The bundle's hash alone decides whether the code of a DAG's file has changed and a new version is created. Several
+ * DAG processors may publish concurrently: an advisory lock serializes them, so that the second finds the rows of the
+ * first and changes nothing. The rows of `dag` are locked in the order of their ids, because schedulers plan runs on
+ * them at the same time. A file is published in one transaction: a crash leaves its DAGs unchanged.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { PlannedRun, Planner, Scheduling } from "../../model/calendar/planner.ts";
@@ -18,7 +18,7 @@ import { setSignalSchedules } from "../signal/signal-schedules-publish.ts";
 import { addBundles, type NamedBundle } from "./bundles.ts";
 import { CATALOGUE_LOCK, CLEAR_ERRORS, LOCK_DAGS, MARK_STALE, NOTIFY } from "./dag-catalogue.ts";
 
-/** A DAG file that was bundled and gave these DAGs. */
+/** A bundled DAG file and its DAGs. */
 export interface FilePublication {
   readonly file: string;
   readonly bundle: NamedBundle;
@@ -33,20 +33,20 @@ export interface PublishOptions {
 
 export interface FileOutcome {
   readonly file: string;
-  /** DAGs of it that are new, have a new version or came back. */
+  /** Its DAGs that are new, have a new version or were stale. */
   readonly changed: readonly string[];
-  /** Set when nothing of the file was stored: another file already gives a DAG of this id. */
+  /** Set when nothing of the file was stored: another file already declares a DAG with this id. */
   readonly taken: { readonly dagId: string; readonly by: string } | null;
 }
 
-/** After LOCK_DAGS, as a statement of its own: it must see what the lock waited for. */
+/** A separate statement after LOCK_DAGS: it must see the commits that the lock waited for. */
 const READ_DAGS = statement(
   "catalogue-read-dags",
   `SELECT d.dag_id, d.file, d.is_stale, v.number, v.bundle_hash, v.manifest - 'tasks' - 'groups' AS manifest
    FROM dag d LEFT JOIN dag_version v ON v.id = d.version_id WHERE d.dag_id = ANY($1::text[])`,
 );
 
-/** By the unique index on (dag, logical date): one row read per DAG, whatever its history. */
+/** Reads one row per DAG by the unique index on (dag, logical date), however long its history. */
 const LAST_RUNS = statement(
   "catalogue-last-runs",
   `SELECT u.dag AS dag_id, r.logical_date, r.interval_start, r.interval_end, r.run_after
@@ -94,7 +94,7 @@ const SET_LIMITS = statement(
    ON CONFLICT (name) DO UPDATE SET slots = excluded.slots WHERE pool.slots <> excluded.slots`,
 );
 
-/** Stores what these files gave, all or none; the outcome is in the order of the files. */
+/** Stores these files, all or none; the outcomes are in the order of the files. */
 export function publishFiles(
   db: Database,
   files: readonly FilePublication[],
@@ -139,7 +139,7 @@ async function lockDags(tx: Connection, files: readonly FilePublication[]): Prom
   return new Map(rows.map((row) => [row.dag_id, row]));
 }
 
-/** The file that gives a DAG already keeps it; among files that are new at once, the first does. */
+/** A file keeps the DAGs that it already declares. Among new files of one call, the first gets the DAG. */
 function findTaken(
   files: readonly FilePublication[],
   known: ReadonlyMap<string, KnownDag>,
@@ -147,7 +147,7 @@ function findTaken(
   const given = new Map(files.map(({ file, manifests }) => [file, new Set(manifests.map((m) => m.dagId))]));
   const owners = new Map<string, string>();
   for (const { dag_id, file, is_stale } of known.values()) {
-    // A file that is published at the same time without the DAG has let it go: it moved.
+    // The DAG moved: its file is published in the same call without it.
     const letGo = given.has(file) && !given.get(file)?.has(dag_id);
     if (!is_stale && !letGo) owners.set(dag_id, file);
   }
@@ -166,7 +166,7 @@ interface DagChange {
   readonly publication: FilePublication;
   readonly manifest: DagManifest;
   readonly isNew: boolean;
-  /** The number of the version to make, or null. */
+  /** The number of the version to create, or null. */
   readonly newNumber: number | null;
   readonly isChanged: boolean;
   readonly mustPlan: boolean;
@@ -191,19 +191,19 @@ function dagChange(
   };
 }
 
-/** A timetable of the DAG's own is code, which is new; of the others the manifest says all. */
+/** New code may change a timetable class. For other schedules the manifest decides. */
 function isScheduledAnew(manifest: DagManifest, known: Scheduling | null | undefined): boolean {
   return manifest.schedule.kind === "timetable" || scheduling(manifest) !== scheduling(known);
 }
 
-/** What decides when the next run is due. Only a change of it may move a run that is already planned. */
+/** The options that decide when the next run is due. Only their change may move a run that is already planned. */
 function scheduling(manifest: Scheduling | null | undefined): string {
   if (!manifest) return "";
   const { start, end, catchup, jitterMs = 0 } = manifest;
   return JSON.stringify([inOrder(manifest.schedule), start, end, catchup, jitterMs]);
 }
 
-/** jsonb gives members back in an order of its own. */
+/** jsonb does not keep the order of members. */
 function inOrder(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(inOrder);
   if (typeof value !== "object" || value === null) return value;
@@ -256,7 +256,7 @@ async function writeDags(tx: Connection, dags: readonly DagChange[], options: Pu
   );
 }
 
-/** New versions' ids by DAG. */
+/** Inserts versions. Returns their ids by DAG. */
 async function addVersions(tx: Connection, dags: readonly DagChange[]): Promise<Map<string, number>> {
   if (dags.length === 0) return new Map();
   await addBundles(

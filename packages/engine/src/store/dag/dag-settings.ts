@@ -1,8 +1,8 @@
-/** What people decide about a DAG: whether it is paused, and that it is gone. */
+/** User settings of a DAG: pause, unpause, delete. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** Those of `dagIds` whose setting changed. */
+/** Returns the DAGs of `dagIds` whose setting changed. */
 export async function setPaused(
   tx: Connection,
   dagIds: readonly string[],
@@ -13,8 +13,8 @@ export async function setPaused(
 }
 
 /**
- * Removes a DAG with its versions, runs and outputs. Refused while a run is unfinished: its tasks hold pool slots.
- * The row lock keeps schedulers, which lock the DAG before they start a run, from starting one meanwhile.
+ * Deletes a DAG with its versions, runs and outputs. Refused while a run is unfinished: its tasks hold pool slots. The
+ * row lock prevents schedulers, which lock the DAG before they start a run, from starting one meanwhile.
  */
 export async function deleteDag(tx: Connection, dagId: string): Promise<"deleted" | "active" | "not_found"> {
   const dag = await tx.one(LOCK_DAG, [dagId]);
@@ -24,7 +24,7 @@ export async function deleteDag(tx: Connection, dagId: string): Promise<"deleted
   return "deleted";
 }
 
-/** Whoever unpauses a DAG has seen to what failed before. */
+/** Unpausing resets the count of failures. */
 const SET_PAUSED = statement(
   "dag-set-paused",
   `UPDATE dag SET is_paused = $2, pause_reason = NULL, failures_since = CASE WHEN $2 THEN failures_since ELSE now() END
@@ -33,7 +33,10 @@ const SET_PAUSED = statement(
 
 const LOCK_DAG = statement("dag-lock", "SELECT dag_id FROM dag WHERE dag_id = $1 FOR UPDATE");
 
-/** State by state, as the partial indexes have them: asked for both at once, PostgreSQL walks the DAG's whole history. */
+/**
+ * One subquery per state, matching the partial indexes: with both states in one condition, PostgreSQL scans all runs of
+ * the DAG.
+ */
 const FIND_UNFINISHED = statement(
   "dag-find-unfinished",
   `SELECT 1 WHERE EXISTS (SELECT 1 FROM dag_run WHERE dag_id = $1 AND state = 'queued')

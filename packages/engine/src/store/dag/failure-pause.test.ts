@@ -1,4 +1,4 @@
-/** Pausing after failures: what counts, and that it happens once, whoever looks. */
+/** Pausing after failures: which runs count, and that a DAG is paused once by concurrent calls. */
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -28,7 +28,7 @@ async function publish(limit: number): Promise<void> {
 
 let made = 0;
 
-/** Runs that end one after the other, each for a later date. */
+/** Adds ended runs, each with a later logical date. */
 async function ended(states: readonly string[], type = "scheduled"): Promise<void> {
   for (const state of states) {
     const end = state === "running" ? null : new Date();
@@ -56,7 +56,7 @@ const audits = () =>
 const signals = () =>
   db.rows<{ value: unknown }>(adhoc("SELECT value FROM signal WHERE namespace = 'action' AND key = 'sales'"));
 
-it("pauses at the last of so many, with a reason, an audit event and a signal", async () => {
+it("pauses at the configured number of failures, with a reason, an audit event and a signal", async () => {
   await ended(["success", "failed", "failed"]);
   expect(await pauseAfterFailures(db, "sales")).toBe(false);
   await ended(["failed"]);
@@ -71,7 +71,7 @@ it("pauses at the last of so many, with a reason, an audit event and a signal", 
   expect(await signals()).toEqual([{ value: { action: "pause_dag", by: "engine" } }]);
 });
 
-it("counts neither what people and backfills started, nor what is under way", async () => {
+it("ignores manual runs, backfill runs and runs under way", async () => {
   await ended(["failed", "failed"]);
   await ended(["failed"], "manual");
   await ended(["failed"], "backfill");
@@ -82,7 +82,7 @@ it("counts neither what people and backfills started, nor what is under way", as
   expect(await pauseAfterFailures(db, "sales")).toBe(true);
 });
 
-it("begins to count again when the DAG is unpaused, and forgets why it was paused", async () => {
+it("restarts the count when the DAG is unpaused, and clears the reason", async () => {
   await ended(["failed", "failed", "failed"]);
   expect(await pauseAfterFailures(db, "sales")).toBe(true);
   await db.transaction((tx) => setPaused(tx, ["sales"], false));
@@ -94,7 +94,7 @@ it("begins to count again when the DAG is unpaused, and forgets why it was pause
   expect(await pauseAfterFailures(db, "sales")).toBe(true);
 });
 
-it("happens once, however many look", async () => {
+it("pauses once when called concurrently", async () => {
   await ended(["failed", "failed", "failed"]);
   const all = await Promise.all(Array.from({ length: 6 }, () => pauseAfterFailures(db, "sales")));
   expect(all.filter(Boolean)).toHaveLength(1);
@@ -102,7 +102,7 @@ it("happens once, however many look", async () => {
   expect(await signals()).toHaveLength(1);
 });
 
-it("is made up for before the next run, if whoever stored the failure died over it", async () => {
+it("pauses before the next run is created if the check after the failure was lost in a crash", async () => {
   await ended(["failed", "failed", "failed"]);
   await seedDag(db, "other", { schedule: { kind: "interval", everyMs: HOUR, style: "trigger" } });
   const before = await db.rows(adhoc("SELECT 1 FROM dag_run"));
@@ -113,7 +113,7 @@ it("is made up for before the next run, if whoever stored the failure died over 
   expect(await createDueRuns(db, planner, 10)).toMatchObject({ dags: 0, paused: [] });
 });
 
-it("several at once are one audit event, and a signal each", async () => {
+it("writes one audit event for several DAGs, and one signal per DAG", async () => {
   await ended(["failed", "failed", "failed"]);
   await seedDag(db, "other", {
     schedule: { kind: "interval", everyMs: HOUR, style: "trigger" },
@@ -129,7 +129,7 @@ it("several at once are one audit event, and a signal each", async () => {
   expect(await db.rows(adhoc("SELECT 1 FROM audit_event"))).toHaveLength(1);
 });
 
-it("follows the newest version, and does nothing for a DAG without a limit", async () => {
+it("uses the limit of the newest version, and ignores a DAG without a limit", async () => {
   await ended(["failed"]);
   expect(await pauseAfterFailures(db, "sales")).toBe(false);
   await publish(1);
@@ -139,7 +139,7 @@ it("follows the newest version, and does nothing for a DAG without a limit", asy
   expect(await pauseAfterFailures(db, "unknown")).toBe(false);
 });
 
-it("reads no more of a DAG's runs than it needs, however many people have started", async () => {
+it("reads a bounded number of runs, however many manual runs the DAG has", async () => {
   await ended(["failed", "failed", "failed"]);
   const { db: single, close } = await testDatabase({ max: 1 });
   await seedDag(single, "sales", {

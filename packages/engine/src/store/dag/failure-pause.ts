@@ -1,14 +1,14 @@
 /**
- * Pausing a DAG whose scheduled runs fail one after the other (`pauseAfterFailures`).
+ * Pauses a DAG after consecutive failures of scheduled runs (`pauseAfterFailures`).
  *
- * Not in the transaction that stores the last failure, but right after it, in one of its own: that one is a batch of many
- * runs and holds slots of pools, while who publishes or plans a DAG locks its row first and slots afterwards. Here nothing
- * but the row is locked.
+ * The pause is not part of the transaction that stores the last failure, but follows it in a separate one. The first is
+ * a batch of many runs and holds pool slots, while publishing and planning lock the DAG's row first and slots
+ * afterwards. This transaction locks the DAG's row only.
  *
- * Dies between the two: the same is asked, under the same lock, when the DAG's next scheduled run would be made
- * (due-runs.ts), before it is. Dies after: it is paused, with its reason, its audit event and its signal, all or none. The
- * answer is lost, two at once, woke up late: a DAG that is paused is not looked at, and one that somebody unpaused counts
- * from then on.
+ * Crash between the two: the check is repeated, under the same lock, before the DAG's next scheduled run is created
+ * (due-runs.ts). Crash after the commit: pause, reason, audit event and signal are stored together. Lost reply,
+ * concurrent or late calls: a paused DAG is skipped, and the failures of an unpaused DAG count from the moment it was
+ * unpaused.
  */
 import { failingReason } from "../../model/index.ts";
 import { recordAudit } from "../access/audit.ts";
@@ -23,8 +23,8 @@ const LOCK = statement(
 );
 
 /**
- * The newest scheduled runs that have ended, by what they stand for. Of the runs of the DAG only so many are looked at, by
- * the unique index on (dag, logical date): neither its history nor what people started in between makes it slower.
+ * The newest scheduled runs that have ended, by logical date. Reads a bounded number of runs by the unique index on
+ * (dag, logical date): neither a long history nor manual runs in between make it slower.
  */
 const ENDED = statement(
   "failure-pause-ended",
@@ -45,13 +45,13 @@ const PAUSE = statement(
    WHERE d.dag_id = u.dag`,
 );
 
-/** A DAG with a limit, its row locked, not paused. */
+/** A DAG with a limit that is not paused and whose row is locked. */
 export interface LimitedDag {
   readonly dagId: string;
   readonly limit: number;
 }
 
-/** Those of them that have failed too often are paused; answers which. */
+/** Pauses those of these DAGs that have failed too often, and returns their ids. */
 export async function pauseFailing(tx: Connection, dags: readonly LimitedDag[]): Promise<string[]> {
   if (dags.length === 0) return [];
   const rows = await tx.rows<{ dag_id: string; run_id: string; state: string }>(ENDED, [
@@ -69,7 +69,7 @@ export async function pauseFailing(tx: Connection, dags: readonly LimitedDag[]):
   return dagIds;
 }
 
-/** In the transaction that paused them, and last. */
+/** Called in the transaction that paused them, as its last step. */
 export async function tellPaused(tx: Connection, dagIds: readonly string[]): Promise<void> {
   if (dagIds.length === 0) return;
   const deed = { action: "pause_dag", actor: "engine" } as const;
@@ -79,7 +79,7 @@ export async function tellPaused(tx: Connection, dagIds: readonly string[]): Pro
   else await recordAudit(tx, { ...deed, about: dagIds, details: { ...details, dag_ids: [...dagIds] } });
 }
 
-/** A run of the DAG has ended: whether the DAG was paused for it. */
+/** Called after a run of the DAG has ended. Returns whether the DAG was paused. */
 export function pauseAfterFailures(db: Database, dagId: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     const dag = await tx.one<{ dag_id: string; limit: number | null }>(LOCK, [dagId]);

@@ -1,14 +1,14 @@
 /**
- * JavaScript values as PostgreSQL array literals, for the arrays that batches consist of. The driver's own way runs two
- * regular expressions over every element, numbers included, and was the scheduler's most expensive function.
+ * JavaScript values as PostgreSQL array literals, for the arrays of a batch. The driver's own encoding runs two regular
+ * expressions over every element, numbers included, and was the scheduler's most expensive function.
  */
 
-/** A value as the driver should get it: an array as its literal where that is known to be right, else untouched. */
+/** Encodes an array as its literal if all elements are supported, else returns the value unchanged for the driver. */
 export function encoded(value: unknown): unknown {
   return Array.isArray(value) ? (arrayLiteral(value) ?? value) : value;
 }
 
-/** null when an element is neither number, boolean, string nor null: those are the driver's business. */
+/** null if an element is neither number, boolean, string nor null. */
 function arrayLiteral(items: readonly unknown[]): string | null {
   let text = "{";
   for (let at = 0; at < items.length; at++) {
@@ -23,30 +23,11 @@ function arrayLiteral(items: readonly unknown[]): string | null {
   return `${text}}`;
 }
 
-/** Rows as the literal of an array of a composite type, their values in the order of its fields. */
-export function rowsLiteral(rows: readonly (readonly (number | boolean | string | null)[])[]): string {
-  let text = "{";
-  for (let at = 0; at < rows.length; at++) {
-    text += at > 0 ? ',"(' : '"(';
-    const row = rows[at] ?? [];
-    for (let field = 0; field < row.length; field++) {
-      if (field > 0) text += ",";
-      const value = row[field] ?? null;
-      // An empty field is a NULL.
-      if (value === null) continue;
-      if (typeof value !== "string" || BARE.test(value)) text += value;
-      else text += escaped(`"${escaped(value)}"`);
-    }
-    text += ')"';
-  }
-  return `${text}}`;
-}
-
 function escaped(text: string): string {
   return SPECIAL.test(text) ? text.replace(EACH_SPECIAL, "\\$&") : text;
 }
 
-/** Needs no quotes: not empty, nothing that separates or escapes, and not the word NULL. */
+/** Strings that need no quotes: not empty, without separators or escapes, and not the word NULL. */
 const BARE = /^(?!null$)[\w-]+$/i;
 const SPECIAL = /["\\]/;
 const EACH_SPECIAL = /["\\]/g;

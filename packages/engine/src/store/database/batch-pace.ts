@@ -1,4 +1,4 @@
-/** How many rows a transaction may take so that it is over soon: fewer after a slow one, more after a quick one. */
+/** Rows per transaction, adapted to keep transactions short: fewer after a slow one, more after a fast one. */
 const SLOW_MS = 500;
 const QUICK_MS = 100;
 

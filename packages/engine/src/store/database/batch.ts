@@ -8,16 +8,16 @@ import { type ParseText, textParser } from "./wire-types.ts";
 /**
  * Several statements as one transaction in one network round trip.
  *
- * All statements are sent with a single Sync at the end. PostgreSQL runs what comes before a Sync as one implicit
+ * All statements are sent with a single Sync at the end. PostgreSQL runs the messages before a Sync as one implicit
  * transaction: at the first error it skips to the Sync and rolls everything back, otherwise the Sync commits. Compared
- * with BEGIN ... COMMIT sent ahead (the driver's own pipeline mode) no statement can run outside the transaction when
+ * with BEGIN ... COMMIT sent ahead (the driver's own pipeline mode), no statement can run outside the transaction when
  * BEGIN itself fails, and two messages fewer are exchanged.
  *
- * The outcome is known in two cases only: ReadyForQuery without an error (stored), or an ERROR from the server (void).
- * Whatever else ends the batch (socket lost, FATAL, time-out) is a CommitUnknownError, because the Sync has been sent.
+ * The outcome is known in two cases only: ReadyForQuery without an error (stored), or an ERROR of the server (rolled back).
+ * Any other end of the batch (lost socket, FATAL, timeout) is a CommitUnknownError, because the Sync has been sent.
  *
- * Statements are prepared by name, which is not undone by a rollback. After an error it is not known which of the
- * names first used in this batch the server has kept, so those are closed before they are prepared again.
+ * Statements are prepared by name, which a rollback does not undo. After an error it is unknown which of the names first
+ * used in this batch the server has kept, so these are closed before they are prepared again.
  */
 export function runBatch(client: pg.ClientBase, calls: readonly Call[]): Promise<unknown[][]> {
   return new Promise((resolve, reject) => {
@@ -29,9 +29,9 @@ export function runBatch(client: pg.ClientBase, calls: readonly Call[]): Promise
   });
 }
 
-/** The driver's contract for a query of one's own: it writes in `submit` and is handed every answer until ReadyForQuery. */
+/** The driver's interface for a custom query: it writes in `submit` and receives every message until ReadyForQuery. */
 class Batch {
-  // The driver wraps this one to end a query that is never answered.
+  // The driver wraps this callback to end a query that times out.
   callback: (error: unknown, results?: unknown[][]) => void;
   readonly #calls: readonly Call[];
   readonly #values: readonly unknown[][];
@@ -43,7 +43,7 @@ class Batch {
 
   constructor(calls: readonly Call[], callback: (error: unknown, results?: unknown[][]) => void) {
     this.#calls = calls;
-    // Values that cannot be written (a cycle in a JSON value) must fail here, before anything is on the wire.
+    // Values that cannot be encoded (a cycle in a JSON value) must fail here, before anything is sent.
     this.#values = calls.map((each) => each.values.map((value) => prepareValue(encoded(value))));
     this.callback = callback;
   }
@@ -65,7 +65,7 @@ class Batch {
           if (name !== "") prepared.sent.add(name);
         }
         wire.bind({ portal: "", statement: name, values: this.#values[index] ?? [], binary: false });
-        // What the rows look like is asked once per prepared statement: the server refuses to change it later.
+        // The columns are requested once per prepared statement: the server does not allow them to change.
         if (!prepared.columns.has(name)) wire.describe({ type: "P", name: "" });
         wire.execute({ portal: "", rows: 0 });
       });
@@ -112,7 +112,7 @@ class Batch {
   }
 
   handleReadyForQuery(): void {
-    // Committed, but a value could not be read: reporting a plain error would claim that nothing was stored.
+    // Committed, but a value could not be decoded: a plain error would imply that nothing was stored.
     if (this.#unreadable !== undefined) this.callback(this.#unreadable);
     else this.callback(null, this.#results);
   }
@@ -143,14 +143,14 @@ interface Column {
   readonly parse: ParseText;
 }
 
-/** What one connection's server side has prepared. `columns` has a name once it has run to the end. */
+/** The statements prepared on one connection. `columns` has a name once its statement has completed. */
 interface PreparedNames {
   readonly sent: Set<string>;
   readonly doubtful: Set<string>;
   readonly columns: Map<string, Column[]>;
 }
 
-/** The part of the driver's connection that its extensions (cursor, query stream) use too. */
+/** The part of the driver's connection that its extensions (cursor, query stream) also use. */
 interface Wire {
   readonly stream: { cork(): void; uncork(): void };
   parse(message: { name: string; text: string; types: number[] }): void;

@@ -20,7 +20,7 @@ beforeAll(async () => {
 beforeEach(() => db.rows(adhoc("TRUNCATE item")));
 
 describe("values", () => {
-  it("arrive as JavaScript values, the same by every way", async () => {
+  it("arrive as the same JavaScript values from a statement, a transaction and a pipeline", async () => {
     const values = statement(
       "t_values",
       `SELECT $1::int8 AS big, ARRAY[1::int8, NULL] AS bigs, '2026-01-02T03:04:05.678Z'::timestamptz AS at,
@@ -46,7 +46,7 @@ describe("values", () => {
     };
     expect(await db.one(values, given)).toEqual(expected);
     expect(await db.pipeline([call(values, ...given)])).toEqual([[expected]]);
-    // Again: now from the prepared statement whose columns are remembered.
+    // The second time, the remembered columns of the prepared statement are used.
     expect(await db.pipeline([call(values, ...given), call(values, ...given)])).toEqual([
       [expected],
       [expected],
@@ -56,13 +56,13 @@ describe("values", () => {
 });
 
 describe("transaction", () => {
-  it("commits what the work did", async () => {
+  it("commits", async () => {
     const id = await db.transaction(async (tx) => (await tx.one<{ id: number }>(insert, [1]))?.id);
     expect(id).toBe(1);
     expect(await total()).toBe(1);
   });
 
-  it("rolls back when the work throws, and leaves the connection usable", async () => {
+  it("rolls back when the callback throws, and keeps the connection usable", async () => {
     const one = Database.connect(test.url, { max: 1 });
     await expect(
       one.transaction(async (tx) => {
@@ -75,7 +75,7 @@ describe("transaction", () => {
     await one.close();
   });
 
-  it("says so when a failed statement's error was swallowed", async () => {
+  it("rejects when the callback swallowed the error of a failed statement", async () => {
     const work = db.transaction(async (tx) => {
       await tx.rows(insert, [1]);
       await tx.rows(divide, [0]).catch(() => {});
@@ -97,12 +97,12 @@ describe("pipeline", () => {
     expect(first).toEqual(second);
   });
 
-  it("stores nothing when statement 2 of 4 fails, and the next pipeline works", async () => {
+  it("stores nothing when statement 2 of 4 fails, and keeps the connection usable", async () => {
     const one = Database.connect(test.url, { maxPipelines: 1 });
     const broken = [call(insert, 1), call(divide, 0), call(later, "a"), call(insert, 2)];
     await expect(one.pipeline(broken)).rejects.toMatchObject({ code: "22012" });
     expect(await total()).toBe(0);
-    // Same connection: the statement that failed and the one that was never reached are prepared again.
+    // Same connection: the failed statement and the skipped one are prepared again.
     expect(await one.pipeline([call(insert, 1), call(divide, 1), call(later, "a"), call(insert, 2)])).toEqual(
       [[{ id: 1 }], [{ x: 1 }], [{ word: "a" }], [{ id: 2 }]],
     );
@@ -121,14 +121,14 @@ describe("pipeline", () => {
     expect(await total()).toBe(0);
   });
 
-  it("sends nothing when a value cannot be written", async () => {
+  it("sends nothing when a value cannot be encoded", async () => {
     const cycle: Record<string, unknown> = {};
     cycle["self"] = cycle;
     await expect(db.pipeline([call(insert, 1), call(later, cycle)])).rejects.toThrow(/circular/i);
     expect(await db.pipeline([call(insert, 1)])).toEqual([[{ id: 1 }]]);
   });
 
-  it("runs many at once, each whole", async () => {
+  it("keeps concurrent pipelines apart", async () => {
     const ids = Array.from({ length: 200 }, (_, index) => index);
     await Promise.all(ids.map((id) => db.pipeline([call(insert, id), call(later, `${id}`)])));
     expect(await total()).toBe(200);
@@ -159,7 +159,7 @@ describe("a connection that breaks", () => {
   it.each([
     ["pipeline", () => remote.pipeline([call(insert, 1), call(insert, 2)])],
     ["transaction", () => remote.transaction((tx) => tx.rows(insert, [1]))],
-  ])("after the commit of a %s: outcome unknown, and it was stored", async (_name, store) => {
+  ])("reports an unknown outcome after the commit of a %s was sent", async (_name, store) => {
     const before = proxy.faults.dropped;
     proxy.set({ kind: "drop-commit-answer" });
     const error = await store().catch((reason) => reason);
@@ -171,7 +171,7 @@ describe("a connection that breaks", () => {
     expect(await remote.pipeline([call(insert, 10)])).toEqual([[{ id: 10 }]]);
   });
 
-  it("does not take a rejected pipeline for a commit", async () => {
+  it("reports a rejected pipeline as rejected, not as unknown", async () => {
     const before = proxy.faults.dropped;
     proxy.set({ kind: "drop-commit-answer" });
     await expect(remote.pipeline([call(insert, 1), call(divide, 0)])).rejects.toMatchObject({
@@ -181,7 +181,7 @@ describe("a connection that breaks", () => {
     expect(proxy.faults.dropped).toBe(before);
   });
 
-  it("is transient while the server is away, and heals by itself", async () => {
+  it("reports transient errors while the server is down, then reconnects", async () => {
     proxy.set({ kind: "cut" });
     for (const attempt of [() => remote.rows(count), () => remote.transaction((tx) => tx.rows(count))]) {
       expect(isTransient(await attempt().catch((reason) => reason))).toBe(true);
@@ -192,7 +192,7 @@ describe("a connection that breaks", () => {
     expect(await remote.pipeline([call(count)])).toEqual([[{ n: 0 }]]);
   });
 
-  it("inside a transaction: the work gets the error, nothing is stored, the process lives", async () => {
+  it("rejects the call inside a transaction and stores nothing", async () => {
     const work = remote.transaction(async (tx) => {
       await tx.rows(insert, [1]);
       proxy.set({ kind: "cut" });
@@ -204,7 +204,7 @@ describe("a connection that breaks", () => {
     expect(await total()).toBe(0);
   });
 
-  it("by the server's order (57P01) in a pipeline: outcome unknown; in idle: replaced unnoticed", async () => {
+  it("reports an unknown outcome if the server terminates a pipeline (57P01), and replaces an idle connection", async () => {
     const name = "victim";
     const victim = Database.connect(test.url, { applicationName: name });
     const terminate = adhoc(
@@ -225,13 +225,13 @@ describe("a connection that breaks", () => {
     await db.rows(terminate, [name]);
     const gone = adhoc("SELECT count(*) AS n FROM pg_stat_activity WHERE application_name = $1");
     while ((await db.one<{ n: number }>(gone, [name]))?.n !== 0);
-    // The pool may hand out the dead connection once before it has read the server's goodbye.
+    // The pool may return the dead connection once before it has read the server's termination message.
     await victim.rows(count).catch((error) => expect(isTransient(error)).toBe(true));
     expect(await victim.one(count)).toEqual({ n: 0 });
     await victim.close();
   });
 
-  it("forwards late but in order when told to delay", async () => {
+  it("keeps the order of replies on a slow network", async () => {
     proxy.set({ kind: "delay", ms: 30 });
     const start = performance.now();
     expect(await remote.pipeline([call(insert, 1), call(insert, 2), call(count)])).toEqual([
@@ -245,7 +245,7 @@ describe("a connection that breaks", () => {
 });
 
 describe("listen", () => {
-  it("hears notifications, and is called with nothing after each reconnect", async () => {
+  it("delivers notifications, and an empty payload after each reconnect", async () => {
     const proxy = await pgProxy(test.url);
     const remote = Database.connect(proxy.url);
     const heard = new Inbox();
@@ -268,7 +268,7 @@ describe("listen", () => {
     await proxy.close();
   });
 
-  it("rejects at once when the server cannot be reached", async () => {
+  it("rejects immediately when the server cannot be reached", async () => {
     const nowhere = Database.connect("postgresql://nobody@127.0.0.1:1/none");
     const error = await nowhere.listen("tw_test", () => {}).catch((reason) => reason);
     expect(isTransient(error)).toBe(true);
@@ -277,7 +277,7 @@ describe("listen", () => {
 });
 
 describe("statement", () => {
-  it("refuses two texts under one name", () => {
+  it("rejects two texts under one name", () => {
     expect(() => statement("t_count", "SELECT 2")).toThrow(/Two statements are named "t_count"/);
     expect(() => statement("x".repeat(64), "SELECT 2")).toThrow(/1 to 63 bytes/);
   });

@@ -12,29 +12,29 @@ export { CommitUnknownError, isTransient, sqlState } from "./connection-error.ts
 export type { Listening } from "./listen.ts";
 export { adhoc, type Call, call, type Statement, statement } from "./statement.ts";
 
-/** One connection, or the pool: each `rows` of the pool is a transaction of its own. */
+/** One connection, or the pool: each `rows` of the pool is a separate transaction. */
 export interface Connection {
   rows<R>(statement: Statement, values?: readonly unknown[]): Promise<R[]>;
   one<R>(statement: Statement, values?: readonly unknown[]): Promise<R | undefined>;
 }
 
 export interface Transaction extends Connection {
-  /** Several statements as plain text, without values: for migrations. */
+  /** Several statements as plain text, without parameters: for migrations. */
   script(sql: string): Promise<void>;
 }
 
 export interface DatabaseOptions {
   /** Connections for single statements and transactions. */
   readonly max?: number;
-  /** Connections for `pipeline`, apart from the others so that a full pool never delays the scheduler. */
+  /** Connections for `pipeline`, separate from the others so that a full pool never delays the scheduler. */
   readonly maxPipelines?: number;
   readonly applicationName?: string;
 }
 
 /**
- * The one way to PostgreSQL. Connects when first used, and again by itself after the server was away: a call made
- * meanwhile rejects with an error for which `isTransient` is true. Nothing is ever repeated on the caller's behalf.
- * A single statement outside a transaction whose connection breaks may or may not have been applied.
+ * Access to PostgreSQL. Connects on first use and reconnects after an outage; calls during the outage reject with an
+ * error for which `isTransient` is true. No call is ever repeated on the caller's behalf. If the connection breaks, a
+ * single statement outside a transaction may or may not have been applied.
  */
 export class Database implements Connection {
   readonly url: string;
@@ -45,13 +45,13 @@ export class Database implements Connection {
   readonly #dead: DeadConnections;
   readonly #bornAt = new WeakMap<pg.ClientBase, number>();
   readonly #inUse = new Set<pg.ClientBase>();
-  /** Calls that wait for a connection: how each is rejected. */
+  /** The reject functions of calls that wait for a connection. */
   readonly #acquiring = new Set<(error: Error) => void>();
   readonly #siblings = new Set<Database>();
   #givingUp: NodeJS.Timeout | null = null;
   #isGivenUp = false;
   #onClosed: () => void = () => {};
-  /** Connections that were made before are not used again. */
+  /** Connections opened before this time are not used again. */
   #soundSince = 0;
 
   static connect(url: string, options: DatabaseOptions = {}): Database {
@@ -78,8 +78,8 @@ export class Database implements Connection {
   }
 
   /**
-   * As `one`, for what must not wait for a dead connection: without an answer after a second it is sent over a fresh
-   * connection as well, and the first answer counts. It may run twice.
+   * As `one`, for calls that must not wait for a dead connection: without a reply after a second the statement is also
+   * sent over a new connection, and the first reply counts. The statement may run twice.
    */
   async oneSoon<R>(statement: Statement, values: readonly unknown[] = []): Promise<R | undefined> {
     const answer = this.one<R>(statement, values);
@@ -104,7 +104,7 @@ export class Database implements Connection {
       try {
         result = await work(this.#transactionOn(client));
       } catch (error) {
-        // The original error is the one to report; a connection that cannot roll back is thrown away with its transaction.
+        // Report the original error; a connection that cannot roll back is closed with its transaction.
         await this.#query(client, ROLLBACK, []).catch(() => {});
         throw error;
       }
@@ -113,13 +113,13 @@ export class Database implements Connection {
     });
   }
 
-  /** All calls as one transaction in one round trip: all stored, or rejected with the first error and nothing stored. */
+  /** All calls as one transaction in one round trip: all stored, or rejected with the first error and none stored. */
   async pipeline(calls: readonly Call[]): Promise<unknown[][]> {
     if (calls.length === 0) return [];
     return this.#withClient(this.#pipelines, (client) => this.#dead.answer(client, runBatch(client, calls)));
   }
 
-  /** Calls `onNotify` for each notification, and with "" whenever some may have been missed (after each reconnect). */
+  /** Calls `onNotify` for each notification, and with "" if some may have been missed (after each reconnect). */
   async listen(channel: string, onNotify: (payload: string) => void): Promise<Listening> {
     const listening = await listen(this.#config, channel, onNotify);
     this.#listening.add(listening);
@@ -135,7 +135,7 @@ export class Database implements Connection {
     };
   }
 
-  /** Connections of their own to the same database, given up together with these. */
+  /** Separate connections to the same database; `giveUpIn` applies to them, too. */
   sibling(options: DatabaseOptions): Database {
     const sibling = new Database(this.url, options);
     sibling.#onClosed = () => this.#siblings.delete(sibling);
@@ -143,13 +143,13 @@ export class Database implements Connection {
     return sibling;
   }
 
-  /** For a process that is to end: from then on calls are rejected, those under way as well. */
+  /** For a process that is about to exit: rejects all calls after this time, including calls in progress. */
   giveUpIn(ms: number): void {
     for (const sibling of this.#siblings) sibling.giveUpIn(ms);
     this.#givingUp ??= setTimeout(() => this.#giveUp(), ms).unref();
   }
 
-  /** Waits for what is running, for a while, then closes every connection. */
+  /** Waits up to `withinMs` for running calls, then closes every connection. */
   async close(withinMs = CLOSE_MS): Promise<void> {
     this.giveUpIn(withinMs);
     await Promise.all([...this.#listening].map((each) => each.close()));
@@ -243,28 +243,28 @@ export class Database implements Connection {
 }
 
 /**
- * Batches find their rows by key, always. A plan made while a table was small or not yet analysed would scan it, and,
- * being prepared, would go on scanning it when it has grown: so the scanning plans are not on offer.
+ * Batches always find their rows by key. A plan made while a table was small or not analysed would scan it, and would
+ * keep scanning it after it has grown, because it is prepared: so scans are disabled.
  */
 const POINT_LOOKUPS =
   "-c enable_seqscan=off -c enable_hashjoin=off -c enable_mergejoin=off -c plan_cache_mode=force_generic_plan";
 
-/** The server, too, gives up a client that is gone: it would keep the locks of its transaction. */
+/** The server also drops a dead client, which would otherwise keep the locks of its transaction. */
 const TCP_LIMITS =
   "-c tcp_user_timeout=10000 -c tcp_keepalives_idle=10 -c tcp_keepalives_interval=5 -c tcp_keepalives_count=3";
 
 const SOON_MS = 1_000;
-/** For what still runs when everything has been stopped. */
+/** For calls that still run after everything else has stopped. */
 const CLOSE_MS = 3_000;
 
-/** A batch that waits longer for a lock is refused and tried again: the scheduler's heartbeat must not wait with it. */
+/** A batch that waits longer for a lock is rejected and retried: it must not delay the scheduler's heartbeat. */
 const BATCH_LOCK_MS = 1_000;
 
 const BEGIN = statement("tx_begin", "BEGIN");
 const COMMIT = statement("tx_commit", "COMMIT");
 const ROLLBACK = statement("tx_rollback", "ROLLBACK");
 
-/** How every connection is made. */
+/** The configuration of every connection. */
 export function clientConfig(url: string, applicationName: string): pg.ClientConfig {
   return {
     connectionString: url,
@@ -273,7 +273,7 @@ export function clientConfig(url: string, applicationName: string): pg.ClientCon
     statement_timeout: 60_000,
     lock_timeout: 15_000,
     idle_in_transaction_session_timeout: 30_000,
-    // Longer than the server's own limit: for where a dead connection cannot be found out (DeadConnections).
+    // Longer than the server's limit: the fallback where DeadConnections cannot detect a dead connection.
     query_timeout: 75_000,
     connectionTimeoutMillis: 15_000,
     keepAlive: true,
@@ -284,14 +284,14 @@ export function clientConfig(url: string, applicationName: string): pg.ClientCon
 
 function openPool(config: pg.ClientConfig, max: number): pg.Pool {
   const pool = new pg.Pool({ ...config, max, idleTimeoutMillis: 300_000 });
-  // An idle connection that the server ends, and one that breaks between two statements of a transaction, are both
-  // reported as an event; without a listener Node would end the process. The next statement gets the error.
+  // If the server closes an idle connection, or a connection breaks between two statements of a transaction, the driver
+  // emits an event; without a listener Node would exit. The next statement gets the error.
   pool.on("error", () => {});
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
 }
 
-/** As the driver says it of a connection: callers treat it as an outage. */
+/** The driver's wording for a closed connection: callers treat it as an outage. */
 function givenUp(): Error {
   return new Error("Connection terminated: the process is stopping");
 }
@@ -315,20 +315,20 @@ async function commit(client: pg.ClientBase): Promise<void> {
   } catch (error) {
     throw breaksConnection(error) ? new CommitUnknownError(error) : error;
   }
-  // The server answers COMMIT with ROLLBACK when a statement had failed and the caller swallowed its error.
+  // The server answers COMMIT with ROLLBACK if a statement failed and the caller swallowed its error.
   if (command !== "COMMIT") {
     throw new EngineError(
       "TRANSACTION_ABORTED",
-      "A statement in this transaction failed and its error was not passed on: nothing was stored. Let the error leave the transaction.",
+      "A statement in this transaction failed and its error was swallowed: nothing was stored. Let the error leave the transaction.",
     );
   }
 }
 
-/** May the connection go back to the pool after this error? */
+/** True if the connection must not return to the pool after this error. */
 function unfit(error: unknown): boolean {
   if (error instanceof CommitUnknownError) return true;
   const state = sqlState(error);
-  // 0A000: a prepared plan's result type changed. 26000: the server lost the prepared statement. A fresh connection heals both.
+  // 0A000: the result type of a prepared plan changed. 26000: the server lost the statement. Reconnecting fixes both.
   if (state !== null) return breaksConnection(error) || state === "0A000" || state === "26000";
   return error instanceof Error && /^(Query read timeout|Connection terminated|Client )/.test(error.message);
 }

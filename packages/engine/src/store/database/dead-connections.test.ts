@@ -31,8 +31,8 @@ const took = async (work: Promise<unknown>) => {
   return { outcome, ms: performance.now() - began };
 };
 
-describe("connections that are silent for good while new ones work", () => {
-  it("are found by calls of every kind, and no other of the same age is used again", async () => {
+describe("connections that stop responding while new ones work", () => {
+  it("are detected by every kind of call, and other connections of the same age are not used again", async () => {
     await Promise.all([
       remote.rows(adhoc("SELECT pg_sleep(0.1)")),
       remote.rows(adhoc("SELECT pg_sleep(0.1)")),
@@ -53,7 +53,7 @@ describe("connections that are silent for good while new ones work", () => {
     expect(next.ms).toBeLessThan(1_000);
   });
 
-  it("release the locks of the transaction they were in", async () => {
+  it("release the locks of their transaction", async () => {
     await test.db.rows(adhoc("INSERT INTO item VALUES (7) ON CONFLICT DO NOTHING"));
     const transaction = remote.transaction(async (tx) => {
       await tx.rows(adhoc("SELECT FROM item WHERE id = 7 FOR UPDATE"));
@@ -66,7 +66,7 @@ describe("connections that are silent for good while new ones work", () => {
     expect(other.ms).toBeLessThan(1_000);
   });
 
-  it("do not delay what is asked for soon", async () => {
+  it("do not delay oneSoon", async () => {
     await remote.rows(one);
     proxy.set({ kind: "half-open" });
     const { outcome, ms } = await took(remote.oneSoon(one));
@@ -74,7 +74,7 @@ describe("connections that are silent for good while new ones work", () => {
     expect(ms).toBeLessThan(1_900);
   });
 
-  it("are left by a listener, which then says that something may have been missed", async () => {
+  it("are replaced by a listener, which reports that notifications may have been missed", async () => {
     const heard = Promise.withResolvers<string>();
     const listening = await remote.listen("tw_dead", heard.resolve);
     await remote.rows(one);
@@ -86,11 +86,11 @@ describe("connections that are silent for good while new ones work", () => {
   });
 });
 
-it("a statement that takes long is left alone while its backend works", async () => {
+it("does not interrupt a slow statement while its backend works", async () => {
   expect((await took(remote.rows(adhoc("SELECT pg_sleep(4)")))).outcome).toHaveLength(1);
 });
 
-it("close does not wait for a database that never answers", async () => {
+it("closes without waiting for a database that does not respond", async () => {
   await remote.rows(one);
   const listening = await remote.listen("tw_closing", () => {});
   proxy.set({ kind: "hang" });

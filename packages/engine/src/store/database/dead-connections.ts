@@ -1,21 +1,21 @@
 /**
- * Finds connections that are dead without a sign: a failover or a NAT has forgotten a socket, and what is sent over it is
- * dropped while new connections work. A call without an answer is looked up over a fresh connection. While its backend
- * works on it, it may take as long as the statement's own time limit allows. A backend that waits for its client has
- * either never got the call, or has answered and the answer is lost: then the socket is destroyed, which rejects the call,
- * and the backend is ended, so that locks of its transaction are released.
+ * Detects connections that are dead without an error: after a failover or a NAT timeout, packets on an old socket are
+ * dropped while new connections work. If a call has no reply, its backend is looked up over a new connection. While the
+ * backend works, the call may take as long as the statement's timeout allows. A backend that waits for its client has
+ * either never received the call, or its reply was lost: then the socket is destroyed, which rejects the call, and the
+ * backend is terminated, which releases the locks of its transaction.
  *
- * A client's own time limit cannot tell a dead connection from a slow statement; TCP alone takes minutes to give up.
+ * A client timeout alone cannot tell a dead connection from a slow statement, and TCP takes minutes to give up.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 
-/** A call is looked up when it has been unanswered for this long. */
+/** A call without a reply for this long is looked up. */
 const SILENT_MS = 1_500;
 const LOOK_MS = 500;
-/** Between two looks an answer that was on its way would have come. */
+/** Lookups before a connection counts as dead: a reply in flight arrives between two of them. */
 const LOOKS = 2;
-/** For one connection or statement of our own. */
+/** Timeout of our own connection and statements. */
 const PROBE_MS = 3_000;
 
 interface Suspect {
@@ -35,13 +35,13 @@ export class DeadConnections {
   readonly #suspects = new Map<pg.ClientBase, Suspect>();
   #isLooking = false;
 
-  /** @param onFound Connections that were made before now may be dead, too. */
+  /** @param onFound Called when a connection is dead; connections opened earlier may be dead, too. */
   constructor(config: pg.ClientConfig, onFound: () => void) {
     this.#config = config;
     this.#onFound = onFound;
   }
 
-  /** The answer to a call over this connection; rejects when the connection is found dead. */
+  /** Waits for the reply to a call on this connection; rejects if the connection is found dead. */
   async answer<T>(client: pg.ClientBase, answer: Promise<T>): Promise<T> {
     const timer = setTimeout(() => this.#suspect(client), SILENT_MS);
     try {
@@ -67,7 +67,7 @@ export class DeadConnections {
         if (probe === null) break;
         await this.#judge(probe);
       } catch {
-        // The server cannot be asked: it is away, and nobody knows whether these connections outlive that.
+        // The server is down: whether these connections survive is unknown.
         if (probe !== null) streamOf(probe).destroy();
         probe = null;
       }
@@ -84,7 +84,7 @@ export class DeadConnections {
     const dead: number[] = [];
     for (const [client, suspect] of this.#suspects) {
       const pid = backendOf(client);
-      // It was not looked up, or something has come from it.
+      // Added after the lookup.
       if (!pids.includes(pid)) continue;
       const isAlive = working.has(pid) || suspect.stream.bytesRead > suspect.bytesRead;
       suspect.looks = isAlive ? 0 : suspect.looks + 1;
@@ -110,12 +110,12 @@ const BACKENDS = "SELECT pid, state, wait_event_type FROM pg_stat_activity WHERE
 const TERMINATE =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = ANY($1::int[]) AND usename = current_user";
 
-/** A backend that waits for its client, to read or to write, does not. */
+/** A backend that waits to read from or write to its client is not working. */
 function isWorking({ state, wait_event_type: waits }: Backend): boolean {
   return !state?.startsWith("idle") && waits !== "Client";
 }
 
-/** null: the server's processes are not those that connections name (a pooler is in between), so nothing can be told. */
+/** null: the backend ids are not those of the connections (a pooler is in between), so no lookup is possible. */
 async function openProbe(config: pg.ClientConfig): Promise<pg.Client | null> {
   const probe = await openFresh(config);
   const { rows } = await probe.query<{ pid: number }>("SELECT pg_backend_pid() AS pid");
@@ -124,7 +124,7 @@ async function openProbe(config: pg.ClientConfig): Promise<pg.Client | null> {
   return null;
 }
 
-/** A connection of its own, for a question that must be answered soon. */
+/** A separate connection for an urgent statement. */
 export async function openFresh(config: pg.ClientConfig): Promise<pg.Client> {
   const client = new pg.Client({ ...config, connectionTimeoutMillis: PROBE_MS, query_timeout: PROBE_MS });
   client.on("error", () => {});
@@ -137,7 +137,7 @@ export async function openFresh(config: pg.ClientConfig): Promise<pg.Client> {
   }
 }
 
-/** Without a goodbye: a connection that does not answer would not answer that either. */
+/** Closes without a terminate message: a dead connection would not deliver it. */
 export function destroy(client: pg.ClientBase): void {
   streamOf(client).destroy();
 }

@@ -1,7 +1,7 @@
 /**
- * What the scheduler asks at every heartbeat and every end of a run must cost the same whatever the history. Each
- * statement is executed once, on the only connection, and its plan then asked for by its name: it is the statement that
- * runs in production, not a copy of it.
+ * The queries of every heartbeat and every end of a run cost the same, however long the history. Each statement is
+ * executed once, on the only connection, and its plan is then read by its name: it is the production statement, not a
+ * copy.
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
@@ -27,7 +27,7 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-describe("with 100,000 finished runs", () => {
+describe("a database with 100,000 finished runs", () => {
   let db: Database;
   let jobId: number;
 
@@ -104,7 +104,7 @@ describe("with 100,000 finished runs", () => {
     ["clean-size-runs", "('{1,2,3}')"],
     ["clean-remove-runs", "(864000000, '{1,2,3}')"],
     ["clean-choose-jobs", "(864000000, 1000)"],
-  ])("%s %s reads neither a table from end to end nor the past of a DAG", async (name, values) => {
+  ])("%s %s scans neither a whole table nor the history of a DAG", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {
       await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
       const rows = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(
@@ -117,7 +117,7 @@ describe("with 100,000 finished runs", () => {
   });
 
   it.each([
-    ["what to start without reading the queue", "claim-lock-dags", "(64, NULL, NULL)"],
+    ["runs to start without reading the queue", "claim-lock-dags", "(64, NULL, NULL)"],
     ["the latest runs without reading history", "last-runs", "('{dag0,dag2}')"],
   ])("finds %s", async (_, name, values) => {
     await db.rows(adhoc("SET plan_cache_mode = force_generic_plan"));
@@ -134,7 +134,7 @@ describe("with 100,000 finished runs", () => {
   });
 });
 
-/** The ways into dag_run that lead past its history. */
+/** Indexes of dag_run that do not contain its history. */
 const SHORT_CUTS = new Set([
   "dag_run_queued",
   "dag_run_queued_of_dag",
@@ -146,9 +146,9 @@ const SHORT_CUTS = new Set([
 
 function isLong(node: Plan): boolean {
   const { "Node Type": type, "Relation Name": table, "Index Name": index, "Index Cond": condition } = node;
-  // The next run by date, as far as a LIMIT 1 reads.
+  // The next run by date: LIMIT 1 stops the scan.
   if (index === "dag_run_logical_date" && condition?.includes("logical_date >")) return false;
-  // The last success, likewise.
+  // The last success: likewise.
   if (index === "dag_run_succeeded" && condition?.includes("ended_at >")) return false;
   if (type === "Seq Scan") return table === "dag_run" || table === "task_instance";
   if (index === "dag_run_pkey" || index === "task_instance_pkey") return condition === undefined;

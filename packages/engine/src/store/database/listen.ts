@@ -3,20 +3,20 @@ import pg from "pg";
 import { destroy } from "./dead-connections.ts";
 
 /**
- * LISTEN on a connection of its own, kept up for as long as it is wanted.
+ * LISTEN on a separate connection, which reconnects until closed.
  *
- * Notifications sent while the connection was down are gone, so after every reconnect the listener is called with an
- * empty payload: "look for yourself". A connection that is dead without a sign is found by a regular ping.
+ * Notifications sent while the connection was down are lost, so after every reconnect the callback is called with an
+ * empty payload: read the state again. A regular ping detects a dead connection.
  */
 export interface Listening {
-  /** Whether notifications arrive. One that is dead without a sign looks up until the ping finds it. */
+  /** Whether notifications arrive. A dead connection counts as up until the ping detects it. */
   readonly isUp: boolean;
   /** Pings now: other connections of this process were found dead. */
   check(): void;
   close(): Promise<void>;
 }
 
-/** Rejects when the first connection fails; from then on failures are its own business. */
+/** Rejects if the first connection fails; later failures are handled here. */
 export async function listen(
   config: pg.ClientConfig,
   channel: string,
@@ -57,11 +57,11 @@ const RETRY_MAX_MS = 5_000;
 
 interface OpenListener {
   check(): void;
-  /** Settles when the connection has ended, for whatever reason. */
+  /** Settles when the connection has ended, for any reason. */
   readonly ended: Promise<void>;
 }
 
-/** Runs until the signal is given: waits for the end of a connection, then makes the next. */
+/** Reconnects each time the connection ends, until aborted. */
 async function keepOpen(
   listener: OpenListener,
   options: { open: () => Promise<OpenListener>; onNotify: (payload: string) => void; signal: AbortSignal },
@@ -70,7 +70,7 @@ async function keepOpen(
   await listener.ended;
   let limit = RETRY_MIN_MS;
   while (!signal.aborted) {
-    // Jitter over the whole range: after a restart of the server not all processes may come at once.
+    // Jitter over the whole range: processes must not reconnect all at once after a restart of the server.
     await sleep(RETRY_MIN_MS + Math.random() * limit, undefined, { signal }).catch(() => {});
     limit = Math.min(limit * 2, RETRY_MAX_MS);
     if (signal.aborted) return;
@@ -80,7 +80,7 @@ async function keepOpen(
       limit = RETRY_MIN_MS;
       await next.ended;
     } catch {
-      // The server is still away: only the wait grows. Readers go on by their own timers meanwhile.
+      // The server is still down: only the pause grows. Readers continue on their own timers meanwhile.
     }
   }
 }
@@ -105,7 +105,7 @@ async function openListener(options: {
   client.on("notification", (message) => {
     if (!signal.aborted) onNotify(message.payload ?? "");
   });
-  // A server that accepts connections and does not answer must not hold up the close until the connection times out.
+  // A server that accepts connections but does not respond must not delay `close` until the connection timeout.
   const { promise: aborted, reject } = Promise.withResolvers<never>();
   const abort = () => reject(signal.reason);
   signal.addEventListener("abort", abort);

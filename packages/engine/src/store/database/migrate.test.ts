@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 describe("migrate", () => {
-  it("applies the schema that this code brings", async () => {
+  it("applies the packaged schema", async () => {
     const { db: own } = await testDatabase();
     const status = await migrationStatus(own);
     expect(status.pending).toEqual([]);
@@ -37,7 +37,7 @@ describe("migrate", () => {
     expect(await db.rows(adhoc("SELECT id FROM one"))).toEqual([{ id: 1 }]);
   });
 
-  it("may run in several processes at once", async () => {
+  it("applies each migration once in concurrent processes", async () => {
     const done = await Promise.all(Array.from({ length: 6 }, () => migrate(db, { folder })));
     expect(
       done
@@ -48,7 +48,7 @@ describe("migrate", () => {
     expect(await db.rows(adhoc("SELECT id FROM one"))).toEqual([{ id: 1 }]);
   });
 
-  it("leaves nothing of a migration that fails, and goes on after it is mended", async () => {
+  it("rolls back a failed migration, and continues after it is fixed", async () => {
     await write("0003_third.sql", "CREATE TABLE three (id int); SELECT 1/0;");
     await expect(migrate(db, { folder })).rejects.toMatchObject({ code: "22012" });
     expect((await migrationStatus(db, { folder })).applied).toHaveLength(2);
@@ -56,14 +56,14 @@ describe("migrate", () => {
     expect((await migrate(db, { folder })).map((each) => each.version)).toEqual([3]);
   });
 
-  it("refuses a migration that was edited after it was applied", async () => {
+  it("rejects a migration that was edited after it was applied", async () => {
     await migrate(db, { folder });
     await write("0001_first.sql", "CREATE TABLE one (id bigint);");
     await expect(migrate(db, { folder })).rejects.toMatchObject({ code: "MIGRATION_CHANGED" });
     await expect(migrationStatus(db, { folder })).rejects.toThrow(/Migration 1 \(first\)/);
   });
 
-  it("takes another line ending for the same file", async () => {
+  it("ignores line endings in the checksum", async () => {
     await write("0002_second.sql", "INSERT INTO one\nVALUES (1);\n");
     await migrate(db, { folder });
     await write("0002_second.sql", "INSERT INTO one\r\nVALUES (1);\r\n");
@@ -85,7 +85,7 @@ describe("migrate", () => {
     await expect(requireSchema(db, { folder: before })).rejects.toMatchObject({ code: "DATABASE_NEWER" });
   });
 
-  it("requireSchema refuses a database that lacks a migration, and changes nothing", async () => {
+  it("rejects a database that lacks a migration in requireSchema, without changes", async () => {
     const refused = { code: "DATABASE_NOT_MIGRATED" };
     await expect(requireSchema(db, { folder })).rejects.toMatchObject(refused);
     await migrate(db, { folder });
@@ -95,7 +95,7 @@ describe("migrate", () => {
     expect(await db.one(adhoc("SELECT to_regclass('three') AS three"))).toEqual({ three: null });
   });
 
-  it("says what is to be done where its user may not make tables, and needs no such right when all is there", async () => {
+  it("names the missing privilege and the remedy, and needs no privilege when nothing is pending", async () => {
     const { url } = await testDatabase({ empty: true });
     const role = `worker_${crypto.randomUUID().slice(0, 8)}`;
     const owner = Database.connect(url);
@@ -119,7 +119,7 @@ describe("migrate", () => {
     expect(await migrate(worker, { folder })).toEqual([]);
   });
 
-  it("refuses a gap in the numbers", async () => {
+  it("rejects a gap in the numbers", async () => {
     await write("0004_late.sql", "SELECT 1;");
     await expect(migrate(db, { folder })).rejects.toMatchObject({ code: "MIGRATION_FILES" });
   });

@@ -7,10 +7,10 @@ import type { Connection, Database } from "./database.ts";
 import { statement } from "./statement.ts";
 
 /**
- * Brings a database to the schema of this code: numbered files, only upwards, each exactly once.
+ * Brings a database to the schema of this code: numbered files, forward only, each applied exactly once.
  *
- * Each migration is one transaction that first takes an advisory lock and then reads the ledger again, so any number
- * of processes may migrate at once, and one that dies leaves the last whole migration behind.
+ * Each migration is one transaction that takes an advisory lock and then reads the ledger again, so concurrent processes
+ * may migrate, and a crash leaves the database at the last complete migration.
  */
 export interface Migration {
   readonly version: number;
@@ -36,7 +36,7 @@ export interface MigrateOptions {
   readonly folder?: string;
 }
 
-/** Applies what is pending and returns it. */
+/** Applies the pending migrations and returns them. */
 export async function migrate(db: Database, options: MigrateOptions = {}): Promise<Migration[]> {
   const migrations = await readMigrations(options.folder);
   const done: Migration[] = [];
@@ -48,7 +48,7 @@ export async function migrate(db: Database, options: MigrateOptions = {}): Promi
   }
 }
 
-/** What is applied and what is not; refuses a database that this code cannot use, as `migrate` does. */
+/** The applied and the pending migrations; rejects a database that this code cannot use, as `migrate` does. */
 export async function migrationStatus(db: Database, options: MigrateOptions = {}): Promise<MigrationStatus> {
   const migrations = await readMigrations(options.folder);
   const ledger = await db.one<{ present: boolean }>(LEDGER_PRESENT);
@@ -57,8 +57,8 @@ export async function migrationStatus(db: Database, options: MigrateOptions = {}
 }
 
 /**
- * Refuses a database that lacks migrations of this code. Services call it when they start; only `db migrate` and
- * `standalone` migrate, so that an upgrade happens when its operator decides it.
+ * Rejects a database that lacks migrations of this code. Services call it at start; only `db migrate` and `standalone`
+ * migrate, so that the operator decides when to upgrade.
  */
 export async function requireSchema(db: Database, options: MigrateOptions = {}): Promise<void> {
   const { applied, pending } = await migrationStatus(db, options);
@@ -73,7 +73,7 @@ export async function requireSchema(db: Database, options: MigrateOptions = {}):
   );
 }
 
-/** The migrations this code brings, in order. Beside this file both in the source tree and in the built package. */
+/** The migrations of this code, in order. Their folder is beside this one in the source tree and in the built package. */
 export async function readMigrations(
   folder = join(import.meta.dirname, "../migrations"),
 ): Promise<Migration[]> {
@@ -99,7 +99,7 @@ async function applyNext(db: Database, migrations: readonly Migration[]): Promis
     await tx.script(
       `SET LOCAL lock_timeout = 0; SET LOCAL statement_timeout = 0; SELECT pg_advisory_xact_lock(${LOCK}); SET LOCAL lock_timeout = '15s'`,
     );
-    // Whoever only works with what another user has made needs no right to make anything.
+    // A user without the privilege to create tables can use a database that another user has migrated.
     const ledger = await tx.one<{ present: boolean }>(LEDGER_PRESENT);
     if (!ledger?.present) await tx.script(CREATE_LEDGER);
     const next = pendingAfter(await readLedger(tx), migrations)[0];
@@ -110,39 +110,39 @@ async function applyNext(db: Database, migrations: readonly Migration[]): Promis
   });
 }
 
-/** Since PostgreSQL 15 only the owner of a database may make tables in it, until others are given the right. */
+/** Since PostgreSQL 15 only the owner of a database may create tables in it, unless others are granted the privilege. */
 function withRemedy(cause: unknown): unknown {
   if (!MISSING_RIGHTS.has(sqlState(cause) ?? "")) return cause;
   const reason = cause instanceof Error ? cause.message : String(cause);
   return new EngineError(
     "DATABASE_RIGHTS",
-    `The user of DATABASE_URL may not make tables in the database: ${reason}. Make it the owner (ALTER DATABASE … OWNER TO …), or give it the right (GRANT USAGE, CREATE ON SCHEMA public TO …), or run "tradewind db migrate" as a user who may.`,
+    `The user of DATABASE_URL lacks the privilege to create tables: ${reason}. Make it the owner (ALTER DATABASE … OWNER TO …), or grant the privilege (GRANT USAGE, CREATE ON SCHEMA public TO …), or run "tradewind db migrate" as a user who has it.`,
     { cause },
   );
 }
 
-/** insufficient_privilege; no schema that it may use. */
+/** insufficient_privilege; no usable schema. */
 const MISSING_RIGHTS: ReadonlySet<string> = new Set(["42501", "3F000"]);
 
-/** The name of a migration that removes or changes what the version before it uses begins with this. */
+/** Prefix of the name of a migration that removes or changes objects that the previous version uses. */
 const CONTRACT = "contract_";
 
 function pendingAfter(applied: readonly AppliedMigration[], migrations: readonly Migration[]): Migration[] {
   for (const entry of applied) {
     const file = migrations[entry.version - 1];
     if (file === undefined) {
-      // What only adds does not concern this code: during an upgrade, services of both versions run.
+      // Additive migrations do not affect this code: during an upgrade, services of both versions run.
       if (!entry.name.startsWith(CONTRACT)) continue;
       throw new EngineError(
         "DATABASE_NEWER",
-        `The database is at migration ${entry.version} (${entry.name}), which removes what this version of Tradewind uses: start the newer version, or restore a backup from before the upgrade.`,
+        `The database is at migration ${entry.version} (${entry.name}), which removes tables or columns that this version of Tradewind uses. Start the newer version, or restore a backup from before the upgrade.`,
         { details: { version: entry.version, known: migrations.length } },
       );
     }
     if (file.sha256 !== entry.sha256) {
       throw new EngineError(
         "MIGRATION_CHANGED",
-        `Migration ${entry.version} (${entry.name}) was applied on ${entry.appliedAt.toISOString()} with other contents than this version's file ${file.name}: a migration is never edited once applied. Install the version that matches the database, or use a new database.`,
+        `Migration ${entry.version} (${entry.name}) was applied on ${entry.appliedAt.toISOString()} with contents that differ from this version's file ${file.name}. An applied migration must not be edited. Install the version that matches the database, or use a new database.`,
         { details: { version: entry.version, applied: entry.sha256, file: file.sha256 } },
       );
     }
@@ -155,11 +155,11 @@ async function readLedger(connection: Connection): Promise<AppliedMigration[]> {
 }
 
 function sha256(text: string): string {
-  // A checkout that turns line ends into CRLF is the same migration.
+  // A checkout with CRLF line endings is the same migration.
   return createHash("sha256").update(text.replaceAll("\r\n", "\n")).digest("hex");
 }
 
-// Any number that no other program sharing the database is likely to take.
+// An arbitrary number that other programs sharing the database are unlikely to use.
 const LOCK = 8_317_264_002;
 
 const CREATE_LEDGER = `

@@ -1,4 +1,4 @@
-/** A service that is started while its database is away. */
+/** A service that starts while its database is down. */
 import { expect, it, onTestFinished } from "vitest";
 import { pgProxy } from "../../../test/support/pg-proxy.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -15,7 +15,7 @@ async function proxied() {
 
 const OPTIONS = { applicationName: "test" };
 
-it("waits until the database answers, and says so once", async () => {
+it("waits until the database responds, and logs once", async () => {
   const proxy = await proxied();
   proxy.set({ kind: "cut" });
   const lines: string[] = [];
@@ -30,16 +30,16 @@ it("waits until the database answers, and says so once", async () => {
   };
   const reached = reachDatabase(proxy.url, OPTIONS, { logger });
   await warned.promise;
-  // Seen twice, said once.
+  // Two attempts, one log line.
   await expect.poll(() => proxy.faults.cut, { timeout: 10_000 }).toBeGreaterThanOrEqual(2);
   proxy.set({ kind: "pass" });
   const database = await reached;
   expect(await database.one(adhoc("SELECT 1 AS n"))).toEqual({ n: 1 });
   await database.close();
-  expect(lines).toEqual(["waiting for the database", "the database answers"]);
+  expect(lines).toEqual(["waiting for the database", "connected to the database"]);
 });
 
-it("does not wait for what no time can change", async () => {
+it("does not wait when a retry cannot succeed", async () => {
   const proxy = await proxied();
   const url = new URL(proxy.url);
   url.pathname = "/no_such_database";
@@ -48,7 +48,7 @@ it("does not wait for what no time can change", async () => {
   });
 });
 
-it("ends the wait when it is told to stop", async () => {
+it("ends the wait when the signal aborts", async () => {
   const proxy = await proxied();
   proxy.set({ kind: "cut" });
   const stop = new AbortController();

@@ -5,7 +5,7 @@ import { testDatabase } from "../../../test/support/test-database.ts";
 import { reachDatabase } from "./reach-database.ts";
 import { serverVersion } from "./server-version.ts";
 
-/** The test's own database, at an address with a mistake in it. */
+/** The address of the test's database with a mistake in it. */
 async function misled(change: (url: URL) => void): Promise<{ url: string; host: string; name: string }> {
   const { url } = await testDatabase({ empty: true });
   const wrong = new URL(url);
@@ -13,42 +13,42 @@ async function misled(change: (url: URL) => void): Promise<{ url: string; host: 
   return { url: wrong.href, host: wrong.host, name: wrong.pathname.slice(1) };
 }
 
-/** @returns what it says, with its code. */
+/** @returns the error message and its code. */
 const told = (url: string) =>
   reachDatabase(url, { applicationName: "test" }).then(
     () => expect.unreachable(),
     ({ code, message }: { code: string; message: string }) => `${message} [${code}]`,
   );
 
-it("gives a database that answers", async () => {
+it("connects to a database that responds", async () => {
   const { url } = await testDatabase({ empty: true });
   const database = await reachDatabase(url, { applicationName: "test" });
   onTestFinished(() => database.close());
   expect(await serverVersion(database)).toMatch(/^\d+/);
 });
 
-it("names user and place when the password is wrong, and never the password", async () => {
+it("names the user and the address when the password is wrong, without the password", async () => {
   const { url, host, name } = await misled((wrong) => {
     wrong.password = "s3cret";
   });
   const said = await told(url);
   expect(said).toContain(
-    `The database "${name}" at ${host} (user "tradewind", from DATABASE_URL) does not let us in: password authentication failed`,
+    `The database "${name}" at ${host} (user "tradewind", from DATABASE_URL) rejected the connection: password authentication failed`,
   );
   expect(said).toMatch(/ Correct user and password in DATABASE_URL; .* \[DATABASE_REFUSED\]$/);
   expect(said).not.toContain("s3cret");
 });
 
-it("says that a password is missing", async () => {
+it("reports a missing password", async () => {
   const { url } = await misled((wrong) => {
     wrong.password = "";
   });
   expect(await told(url)).toMatch(
-    /it asks for a password, and none is given\. Correct DATABASE_URL\. \[DATABASE_REFUSED\]$/,
+    /the server requires a password, and DATABASE_URL has none\. Correct DATABASE_URL\. \[DATABASE_REFUSED\]$/,
   );
 });
 
-it("says that there is no such database", async () => {
+it("reports a missing database", async () => {
   const { url } = await misled((wrong) => {
     wrong.pathname = "/nothing_here";
   });
@@ -57,7 +57,7 @@ it("says that there is no such database", async () => {
   );
 });
 
-it.each(["127.0.0.1", "localhost"])("says that nothing listens on %s", async (host) => {
+it.each(["127.0.0.1", "localhost"])("reports that nothing listens on %s", async (host) => {
   const server = createServer().listen(0, host);
   await once(server, "listening");
   const { port } = server.address() as { port: number };
@@ -68,20 +68,20 @@ it.each(["127.0.0.1", "localhost"])("says that nothing listens on %s", async (ho
   );
 });
 
-it("says that there is no such host", async () => {
+it("reports an unknown host", async () => {
   expect(await told("postgresql://ann:pw@nowhere.invalid/shop")).toMatch(
     /^The database "shop" at nowhere\.invalid:5432 .* cannot be reached: .*\. .*DATABASE_URL.* \[DATABASE_UNREACHABLE\]$/,
   );
 });
 
-it("names the file that the address names and nobody can read", async () => {
+it("names a file in the address that cannot be read", async () => {
   const said = await told(
     "postgresql://ann:pw@127.0.0.1:1/shop?sslmode=verify-full&sslrootcert=/nowhere.pem",
   );
   expect(said).toMatch(/^The database .*127\.0\.0\.1:1 .*\/nowhere\.pem.* \[DATABASE_UNREACHABLE\]$/);
 });
 
-/** A server that accepts every client and answers every query with its version, as PostgreSQL would. */
+/** A server that accepts every client and answers every query with its version. */
 async function serverOfVersion(version: string): Promise<string> {
   const message = (type: string, body: Buffer) => {
     const head = Buffer.from(`${type}0000`);
@@ -106,7 +106,7 @@ async function serverOfVersion(version: string): Promise<string> {
   return `postgres://ann@127.0.0.1:${(server.address() as { port: number }).port}/shop`;
 }
 
-it("refuses a server that is older than PostgreSQL 15", async () => {
+it("rejects a server older than PostgreSQL 15", async () => {
   expect(await told(await serverOfVersion("14.11 (Debian 14.11-1)"))).toMatch(
     /^The database "shop" at .* is PostgreSQL 14\.11 \(Debian 14\.11-1\); Tradewind needs PostgreSQL 15 or newer\. .* \[DATABASE_TOO_OLD\]$/,
   );

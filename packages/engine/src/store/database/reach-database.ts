@@ -1,6 +1,6 @@
 /**
- * The first connection of a command to what DATABASE_URL names. The error says what is wrong with the address, without the
- * password. Services wait for a database that does not answer yet; other commands fail at once.
+ * The first connection of a command to DATABASE_URL. The error describes the problem of the address, without the
+ * password. Services wait for a database that does not respond yet; other commands fail immediately.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
@@ -11,7 +11,7 @@ import { clientConfig, Database, type DatabaseOptions } from "./database.ts";
 
 type ReachOptions = DatabaseOptions & { readonly applicationName: string };
 
-/** A service waits for its database, as it does when the database goes away later. */
+/** A service waits for its database at start, as it does during a later outage. */
 export interface DatabaseWait {
   readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;
@@ -20,8 +20,8 @@ export interface DatabaseWait {
 const RETRY_MS = 1_000;
 
 /**
- * @param wait Without it, a database that cannot be reached is an error at once. With it, the function retries until the
- *   database answers; only an answer that no time can change (wrong password, no such database) is an error.
+ * @param wait Without it, an unreachable database is an immediate error. With it, the function retries until the database
+ * responds; only a permanent problem (wrong password, unknown database) is an error.
  */
 export async function reachDatabase(
   url: string,
@@ -36,10 +36,10 @@ export async function reachDatabase(
     if (!wait || !isTransient(error.cause)) throw error;
     if (error.message !== said) wait.logger.warn("waiting for the database", { error: error.message });
     said = error.message;
-    // A stop ends the pause; the next round gives it its reason.
+    // An abort ends the pause; the next iteration throws its reason.
     await sleep(RETRY_MS, undefined, { signal: wait.signal }).catch(() => {});
   }
-  if (said !== null) wait?.logger.info("the database answers");
+  if (said !== null) wait?.logger.info("connected to the database");
   return Database.connect(url, options);
 }
 
@@ -47,19 +47,19 @@ async function tryToReach(url: string, options: ReachOptions): Promise<EngineErr
   let client: pg.Client | undefined;
   try {
     client = new pg.Client(clientConfig(url, options.applicationName));
-    // What breaks after the connection was made is told to whoever uses the next.
+    // Errors after the connection was made reach the user of the next connection.
     client.on("error", () => {});
     await client.connect();
     return tooOld(url, await serverVersion(client));
   } catch (cause) {
     return unreached(url, cause);
   } finally {
-    // Also of one that was not made: the driver may have left the server waiting for a password.
+    // Also after a failed attempt: the driver may have left the server waiting for a password.
     await client?.end().catch(() => {});
   }
 }
 
-/** The oldest PostgreSQL that the fault suite passes on. */
+/** The oldest PostgreSQL that passes the fault suite. */
 const OLDEST_MAJOR = 15;
 
 async function serverVersion(client: pg.Client): Promise<string> {
@@ -67,7 +67,7 @@ async function serverVersion(client: pg.Client): Promise<string> {
   return rows[0]?.server_version ?? "";
 }
 
-/** @param version As the server states it, e.g. "14.11 (Debian 14.11-1)". */
+/** @param version As the server reports it, e.g. "14.11 (Debian 14.11-1)". */
 function tooOld(url: string, version: string): EngineError | null {
   if (Number.parseInt(version, 10) >= OLDEST_MAJOR) return null;
   return new EngineError(
@@ -80,14 +80,14 @@ function tooOld(url: string, version: string): EngineError | null {
 function unreached(url: string, cause: unknown): EngineError {
   const isRefusal = sqlState(cause) !== null || NO_PASSWORD.test(wordsOf(cause));
   const [code, how] = isRefusal
-    ? ["DATABASE_REFUSED", "does not let us in"]
+    ? ["DATABASE_REFUSED", "rejected the connection"]
     : ["DATABASE_UNREACHABLE", "cannot be reached"];
   const usual = isRefusal ? "Correct DATABASE_URL." : "Correct DATABASE_URL, or start PostgreSQL there.";
   const remedy = REMEDIES[codeOf(cause)] ?? usual;
   return new EngineError(code, `${nameOf(url)} ${how}: ${reasonOf(cause)}. ${remedy}`, { cause });
 }
 
-/** As the driver reads the address, which fills in what it leaves out. */
+/** The address as parsed by the driver, which fills in defaults. */
 function nameOf(url: string): string {
   try {
     const { host, port, database, user } = new pg.Client({ connectionString: url });
@@ -95,28 +95,27 @@ function nameOf(url: string): string {
     const place = host.startsWith("/") ? `${host}/.s.PGSQL.${port}` : `${host}:${port}`;
     return `The database "${database}" at ${place} (${user ? `user "${user}", ` : ""}from DATABASE_URL)`;
   } catch {
-    // The address names a file, e.g. a certificate, that cannot be read: the reason says which.
+    // The address names a file, e.g. a certificate, that cannot be read: the reason names the file.
     return `The database at ${new URL(url).host} (from DATABASE_URL)`;
   }
 }
 
 function reasonOf(cause: unknown): string {
   const words = wordsOf(cause);
-  if (NO_PASSWORD.test(words)) return "it asks for a password, and none is given";
+  if (NO_PASSWORD.test(words)) return "the server requires a password, and DATABASE_URL has none";
   return REASONS[codeOf(cause)] ?? words.replace(/\.$/, "");
 }
 
-/** What the driver says when the address has no password and the server wants one. */
+/** The driver's message when the address has no password and the server requires one. */
 const NO_PASSWORD = /client password must be a string/;
 
 const REASONS: Readonly<Record<string, string>> = {
   ECONNREFUSED: "nothing listens there",
-  ENOTFOUND: "there is no host of that name",
+  ENOTFOUND: "unknown host",
 };
 
-const WRONG_USER = "Correct user and password in DATABASE_URL; an @ or / in them is written as %40 or %2F.";
-const FULL =
-  "Wait, or give it more room: max_connections of PostgreSQL, TRADEWIND_DATABASE_CONNECTIONS here.";
+const WRONG_USER = "Correct user and password in DATABASE_URL; write an @ or / in them as %40 or %2F.";
+const FULL = "Wait, or raise max_connections of PostgreSQL, or lower TRADEWIND_DATABASE_CONNECTIONS.";
 
 const REMEDIES: Readonly<Record<string, string>> = {
   ECONNREFUSED: "Start PostgreSQL there, or correct host and port in DATABASE_URL.",
@@ -129,7 +128,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
 };
 
 function wordsOf(cause: unknown): string {
-  // Of several addresses of one name, e.g. localhost: the error itself says nothing.
+  // An AggregateError (several addresses of one name, e.g. localhost) has no message of its own.
   if (cause instanceof AggregateError && cause.errors.length > 0) return wordsOf(cause.errors[0]);
   return cause instanceof Error ? cause.message : String(cause);
 }

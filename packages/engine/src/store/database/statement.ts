@@ -1,12 +1,12 @@
 import { EngineError } from "../../service/errors.ts";
 
-/** SQL text with the name it is prepared under, once per connection. An empty name: parsed again at each use. */
+/** SQL text with the name it is prepared under, once per connection. An empty name: parsed at each use. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
 }
 
-/** One statement with its values, as `Database.pipeline` takes them. */
+/** One statement with its values, for `Database.pipeline`. */
 export interface Call {
   readonly statement: Statement;
   readonly values: readonly unknown[];
@@ -15,7 +15,7 @@ export interface Call {
 const MAX_NAME_BYTES = 63;
 const textByName = new Map<string, string>();
 
-/** Declares a prepared statement. Two texts under one name would run the wrong one, so that is refused at load time. */
+/** Declares a prepared statement. Two texts under one name would run the wrong one, so this is rejected at load time. */
 export function statement(name: string, text: string): Statement {
   if (name === "" || Buffer.byteLength(name) > MAX_NAME_BYTES) {
     throw new EngineError(
@@ -31,7 +31,7 @@ export function statement(name: string, text: string): Statement {
   return { name, text };
 }
 
-/** For text that is put together at run time (list filters): never prepared by name, so it cannot fill the server's cache. */
+/** For text built at run time (list filters): never prepared by name, so it cannot fill the server's cache. */
 export function adhoc(text: string): Statement {
   return { name: "", text };
 }

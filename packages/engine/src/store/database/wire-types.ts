@@ -10,7 +10,7 @@ const int8Array = (pg.types.getTypeParser as (oid: number, format: "text") => un
 
 /**
  * How values arrive: int8 as number (ids and counts stay far below 2^53; xid8 is another type and stays text),
- * timestamptz as Date, json and jsonb parsed. Set per client: the driver's global table is left to the host program.
+ * timestamptz as Date, json and jsonb parsed. Set per client: the driver's global table belongs to the host program.
  */
 export const wireTypes: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") => {

@@ -1,4 +1,4 @@
-/** What drives a run besides the order of its tasks: where it is in the signal log, and what it has not done yet. */
+/** The drive of a run: its position in the signal log, its rule state, and its pending manual commands. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { StartChanges } from "../../model/index.ts";
 import { type Call, type Connection, call } from "../database/database.ts";
@@ -24,7 +24,7 @@ export interface AheadPositions {
   readonly tasks?: Readonly<Record<string, LogPosition>>;
 }
 
-/** Given by hand. `taskId` null: the run is to be closed. */
+/** A manual command. `taskId` null: close the run. */
 export interface StoredOrder {
   readonly taskId: string | null;
   readonly action: "start" | "restart" | "stop";
@@ -35,14 +35,14 @@ export interface DriveWrite {
   readonly runId: number;
   readonly position: LogPosition;
   readonly ahead: AheadPositions | null;
-  /** null: as it was. */
+  /** null: unchanged. */
   readonly state: Json | null;
   readonly starts: readonly StartChanges[];
 }
 
 /**
- * From the moment the run was queued on: who has made a run may send to it at once. What is open now may hold signals
- * of that time under a position that cannot be seen yet.
+ * The position starts when the run was queued: a caller may send signals to a run as soon as it is created. Transactions
+ * that are open now may hold signals of that time at positions that are not visible yet, hence the snapshot's xmin.
  */
 const OPEN = statement(
   "drive-open",
@@ -68,7 +68,7 @@ const STORE = statement(
 
 const CLOSE = statement("drive-close", "DELETE FROM run_drive WHERE dag_run_id = ANY($1)");
 
-/** Makes the rows that are missing. Whoever loads the run first decides nothing by it: the moment is the run's own. */
+/** Creates missing rows. The start depends on the run only, not on which process loads it first. */
 export async function openDrives(db: Connection, runIds: readonly number[]): Promise<void> {
   if (runIds.length > 0) await db.rows(OPEN, [runIds]);
 }
@@ -77,21 +77,21 @@ export function loadDrives(db: Connection, runIds: readonly number[]): Promise<D
   return db.rows<DriveRow>(LOAD, [runIds]);
 }
 
-/** An instance that has finished and begins again: its output is deleted. */
+/** An ended instance that starts again: its output is deleted. */
 export interface AgainWrite {
   readonly runId: number;
   readonly taskId: string;
   readonly mapIndex: number;
 }
 
-/** A signal that the `onSignal` of a task could not deal with. */
+/** A signal that the `onSignal` of a task failed to process. */
 export interface DeadLetterWrite {
   readonly listener: string;
   readonly signalId: number;
-  /** null: asked once more, it could. The letter goes in the transaction of what came of it. */
+  /** null: a retry succeeded. The dead letter is deleted in the transaction of its effect. */
   readonly error: string | null;
   readonly attempts: number;
-  /** It was a dead letter before, and the log may have lost its signal since. */
+  /** True for a dead letter that was retried; its signal may no longer be in the log. */
   readonly isRetried?: boolean;
 }
 
@@ -130,12 +130,12 @@ const RETRIED = statement(
    WHERE listener = ANY($1::text[]) AND retry_at IS NOT NULL ORDER BY tx, signal_id`,
 );
 
-/** A dead letter that its task is to be asked about once more. */
+/** A dead letter that its task is to process once more. */
 export interface RetriedLetter extends SignalRow {
   readonly listener: string;
 }
 
-/** In the order of their signals. Whoever sets `retry_at` raises the run's generation: its owner loads it again. */
+/** In the order of their signals. Setting `retry_at` raises the run's generation: its owner reloads the run. */
 export async function loadRetriedLetters(
   db: Connection,
   listeners: readonly string[],
@@ -144,8 +144,8 @@ export async function loadRetriedLetters(
 }
 
 /**
- * What a batch says of signal-driven runs; nothing for the others. After outputs are stored: an instance that ends and
- * begins again in one batch has no output, and the object of a large one is referred to by nothing, so that it is removed.
+ * The calls of a batch for signal-driven runs; none for other runs. They follow the calls that store outputs: an instance
+ * that ends and starts again in one batch has no output; the object of a large output has no reference and is removed.
  */
 export function drivenCalls({
   again,
@@ -208,7 +208,7 @@ function storeDrives(drives: readonly DriveWrite[]): Call {
   );
 }
 
-/** With the end of the runs: one that is cleared later hears from then on. */
+/** Called when the runs end. A run that is cleared later receives signals from then on. */
 export function closeDrives(runIds: readonly number[]): Call {
   return call(CLOSE, runIds);
 }
@@ -219,7 +219,7 @@ const OPEN_NOW = statement(
    VALUES ($1, pg_snapshot_xmin(pg_current_snapshot()), 0, now()) ON CONFLICT DO NOTHING RETURNING 1`,
 );
 
-/** For a run that nothing drove so far: it hears what this transaction sends. true: its owner has to load it again. */
+/** For a run without a drive: it receives the signals of this transaction. true: its owner has to reload the run. */
 export async function openDriveNow(tx: Connection, runId: number): Promise<boolean> {
   return (await tx.rows(OPEN_NOW, [runId])).length > 0;
 }
@@ -229,7 +229,7 @@ const ADD_ORDER = statement(
   "UPDATE run_drive SET orders = (orders::jsonb || $2::jsonb)::json, updated_at = now() WHERE dag_run_id = $1",
 );
 
-/** The run is locked, and its generation is raised in the same transaction. */
+/** The caller has locked the run and raises its generation in the same transaction. */
 export async function addOrder(tx: Connection, runId: number, order: StoredOrder): Promise<void> {
   await tx.rows(ADD_ORDER, [runId, JSON.stringify(order)]);
 }

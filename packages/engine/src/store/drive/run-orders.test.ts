@@ -2,11 +2,12 @@ import type { SignalCondition, TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { taskManifest } from "../../../test/reference/manifests.ts";
 import { seedDag, seedJob, seedRuns, waitingForLock } from "../../../test/support/catalogue-seed.ts";
+import { EMPTY_BATCH } from "../../../test/support/empty-batch.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Connection, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
 import { sendSignals } from "../signal/signals.ts";
-import { batchCalls, FENCED, type RunBatch } from "../task/run-batch.ts";
+import { batchCalls, FENCED } from "../task/run-batch.ts";
 import { openDrives } from "./run-drives.ts";
 import { giveOrder, type OrderAction, type OrderResult } from "./run-orders.ts";
 
@@ -42,7 +43,7 @@ beforeAll(async () => {
 
 type State = "queued" | "running" | "success" | "failed";
 
-/** A run with rows of its tasks, as its state would have them. */
+/** A run whose task instances match its state. */
 async function aRun(
   dagId: "plain" | "driven",
   { ownerJob, state = "running" }: { state?: State; ownerJob?: number } = {},
@@ -78,7 +79,7 @@ interface OrderRow {
   readonly key: string;
   readonly value: unknown;
   readonly sender: string;
-  /** Whether its run hears it: its time and its place are not before the run's. */
+  /** Whether the run's drive holds the command of this signal. */
   readonly is_noted: boolean;
 }
 
@@ -108,8 +109,8 @@ const statesOf = async ({ id }: Run) =>
     ).map(({ state, task_id }) => [task_id, state]),
   );
 
-describe("an order to a run that is not over", () => {
-  it("is noted in its row and told on the log, and its owner has to load it again", async () => {
+describe("a manual command to an unfinished run", () => {
+  it("is stored in the run's drive and in the signal log, and makes the owner reload the run", async () => {
     const run = await aRun("plain");
     const { generation } = await runOf(run);
     const first = await order(run, "b", "restart");
@@ -129,7 +130,7 @@ describe("an order to a run that is not over", () => {
     expect(Object.values(await statesOf(run))).toEqual(["none", "none", "none", "none"]);
   });
 
-  it("comes to a driven run the same way", async () => {
+  it("is stored in the existing drive of a signal-driven run", async () => {
     const run = await aRun("driven");
     await openDrives(db, [run.id]);
     const before = await runOf(run);
@@ -138,7 +139,7 @@ describe("an order to a run that is not over", () => {
     expect(await orders(run)).toMatchObject([{ is_noted: true }]);
   });
 
-  it("to a driven run that nobody has loaded yet loses nothing that was sent before it", async () => {
+  it("keeps the signals that were sent to a signal-driven run before its first load", async () => {
     const run = await aRun("driven", { state: "queued" });
     const [sent] = await sendSignals(db, [{ namespace: "default", key: "go", value: 1, sender: "x" }]);
     expect(await order(run, "train", "start")).toMatchObject({ kind: "ordered" });
@@ -150,7 +151,7 @@ describe("an order to a run that is not over", () => {
     expect(place).toEqual({ is_early: true, is_heard: true });
   });
 
-  it("closes it, if there is anything to close", async () => {
+  it("closes a signal-driven run, and is rejected for a run without a drive", async () => {
     const run = await aRun("driven");
     expect(await close(run)).toMatchObject({ kind: "ordered" });
     expect(await orders(run)).toMatchObject([
@@ -163,7 +164,7 @@ describe("an order to a run that is not over", () => {
     expect(await close(plain)).toMatchObject({ kind: "ordered" });
   });
 
-  it("must name what there is", async () => {
+  it("is rejected for an unknown run or task", async () => {
     const run = await aRun("plain");
     expect(await order(run, "train", "start")).toEqual({ kind: "unknown_task" });
     expect(await order({ ...run, runId: "none" }, "a", "start")).toEqual({ kind: "unknown_run" });
@@ -173,8 +174,8 @@ describe("an order to a run that is not over", () => {
   });
 });
 
-describe("an order to a run that is over", () => {
-  it.each(["start", "restart"] as const)("to %s clears the task and its downstream", async (action) => {
+describe("a manual command to an ended run", () => {
+  it.each(["start", "restart"] as const)("clears the task and its downstream on %s", async (action) => {
     const run = await aRun("plain", { state: "failed" });
     await db.rows(
       adhoc(
@@ -197,7 +198,7 @@ describe("an order to a run that is over", () => {
     expect(tried).toHaveLength(2);
   });
 
-  it("goes as far as the tasks that wait for starts of their own", async () => {
+  it("clears up to the tasks that wait for a start of their own", async () => {
     const run = await aRun("driven", { state: "success" });
     expect(await order(run, "train", "start")).toMatchObject({
       kind: "cleared",
@@ -207,7 +208,7 @@ describe("an order to a run that is over", () => {
     expect(await statesOf(run)).toMatchObject({ ship: "success", label: "success" });
   });
 
-  it("is also sent where the task never started: cleared, it would only wait again", async () => {
+  it("is stored if the task never started, because a cleared task would only wait again", async () => {
     const run = await aRun("driven", { state: "success" });
     await db.rows(
       adhoc(
@@ -220,30 +221,30 @@ describe("an order to a run that is over", () => {
     expect(await orders(run)).toMatchObject([
       { id: (result as { version: number }).version, value: { action: "start" }, is_noted: true },
     ]);
-    // This one begins when its upstream lets it.
+    // This task starts when its upstream allows it.
     expect(await order(run, "report", "start")).toMatchObject({ kind: "ordered" });
   });
 
-  it("to stop is refused, and so is one to what has no rows", async () => {
+  it("is rejected on stop, and for a run without task instances", async () => {
     const run = await aRun("driven", { state: "success" });
     expect(await order(run, "train", "stop")).toEqual({ kind: "over", state: "success" });
     expect(await close(run)).toEqual({ kind: "over", state: "success" });
     const cancelled = await aRun("plain", { state: "queued" });
-    await db.transaction((tx) => runEdits.cancelRun(tx, cancelled.id, "not needed"));
+    await db.transaction((tx) => cancelRun(tx, cancelled.id, "not needed"));
     expect(await order(cancelled, "a", "start")).toEqual({ kind: "never_began", state: "failed" });
     expect(await runOf(cancelled)).toMatchObject({ state: "failed", clear_number: 0, driven: false });
   });
 });
 
-describe("at the same time", () => {
-  it("the run ends: the order sees its end", async () => {
+describe("a concurrent manual command", () => {
+  it("sees the end of a run that ends first", async () => {
     const run = await aRun("driven");
     const second = await aRun("plain");
     const answers = [run, second].map(async (each, at) => {
       const taskId = at === 0 ? "train" : "b";
       let waiting: Promise<OrderResult> | undefined;
       await db.transaction(async (tx) => {
-        await runEdits.markRun(tx, each.id, "success");
+        await markRun(tx, each.id, "success");
         waiting = order(each, taskId, at === 0 ? "stop" : "start");
         await waitingForLock(db);
       });
@@ -255,42 +256,29 @@ describe("at the same time", () => {
     expect(await orders(run)).toEqual([]);
   });
 
-  it("its owner ends it: refused, for the run is driven now", async () => {
+  it("fences the owner's batch that would end the run", async () => {
     const jobId = await seedJob(db);
     const run = await aRun("plain", { ownerJob: jobId });
     const { generation } = await runOf(run);
-    const end: RunBatch = {
-      retries: [],
-      groups: [],
-      deliveries: [],
-      ...{
-        jobId,
-        hostname: "here",
-        sender: "x",
-        slots: new Map(),
-        maps: [],
-        births: [],
-        instances: [],
-        attempts: [],
-      },
-      ...{ outputs: [], signals: [], sends: [], callbacks: [], deferrals: [], waitEnds: [] },
-      ...{ drives: [], again: [], deadLetters: [], startedBy: [] },
+    const end = {
+      ...EMPTY_BATCH,
+      jobId,
       fences: [{ runId: run.id, generation }],
-      ends: [{ runId: run.id, state: "success", reason: null }],
+      ends: [{ runId: run.id, state: "success" as const, reason: null }],
     };
     await order(run, "a", "start");
     await expect(db.pipeline(batchCalls(end))).rejects.toMatchObject({ code: FENCED });
     expect(await runOf(run)).toMatchObject({ state: "running", driven: true });
   });
 
-  it("others are given: all are noted", async () => {
+  it("is stored with all others", async () => {
     const run = await aRun("plain");
     await Promise.all(Array.from({ length: 8 }, (_, at) => order(run, at % 2 === 0 ? "a" : "b", "start")));
     expect((await orders(run)).map(({ is_noted }) => is_noted)).toEqual(Array(8).fill(true));
     expect(await runOf(run)).toMatchObject({ generation: 8 });
   });
 
-  it("the run is cleared: an order that began before counts in its new life", async () => {
+  it("counts after a clear that committed while its transaction was open", async () => {
     const run = await aRun("driven", { state: "success" });
     await db.transaction(async (early) => {
       await early.one(adhoc("SELECT now()"));
@@ -300,11 +288,11 @@ describe("at the same time", () => {
     expect(await orders(run)).toMatchObject([{ key: `driven/${run.runId}/ship`, is_noted: true }]);
   });
 
-  it("its owner loads it: neither waits for the other forever", async () => {
+  it("does not deadlock with the owner that loads the run", async () => {
     const run = await aRun("driven");
     let loading: Promise<void> | undefined;
     await db.transaction((tx) => {
-      // The owner makes the row after the run is locked and before the order does.
+      // The owner creates the row after the command has locked the run, and before the command creates the row.
       const late: Connection = {
         one: (statement, values) => tx.one(statement, values),
         rows: async (statement, values) => {

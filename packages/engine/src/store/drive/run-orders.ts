@@ -1,19 +1,19 @@
 /**
- * Orders by hand: start, restart or stop a task, or close the run. An order is noted in the row of what drives the run,
- * which its owner reads again because its generation was raised, and carries out before anything else; on the log it is
- * for all to see. A run that nothing drove so far is driven from now on. A run that is over has no owner: what is to
- * start there is cleared.
+ * Manual commands: start, restart or stop a task, or close the run. A command is stored in the run's drive and sent as a
+ * signal. It raises the run's generation, so the owner reloads the run and executes the command first. A run without a
+ * drive gets one. An ended run has no owner: there the task to start is cleared.
  *
- * All of it happens under the run's lock: whoever ends the run, or clears it, has done so before or does so after. An
- * owner that was about to end the run is refused, and finds the order.
+ * Everything happens under the run's lock: an end or a clear of the run commits before or after. An owner that was about
+ * to end the run is fenced, and finds the command when it reloads.
  */
+
 import type { DagManifest, Json } from "@tradewind/sdk/manifest";
 import { compileGraph, Drive, isDriven, RuleSet } from "../../model/index.ts";
 import { senderPlace, type TaskPlace } from "../../model/signal/sender-name.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { runEdits } from "../edit/run-edit.ts";
-import type { InstanceKey } from "../edit/run-edits.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
+import type { InstanceKey } from "../edit/edited-instances.ts";
 import { readManifests } from "../list/dag-versions.ts";
 import { sendSignals } from "../signal/signals.ts";
 import { findListener, retryDeadLetter } from "../signal/signals-watch.ts";
@@ -21,7 +21,7 @@ import { addOrder, openDriveNow, openDrives } from "./run-drives.ts";
 
 export type OrderAction = "start" | "restart" | "stop";
 
-/** Of a task; or with the task null, of the run itself: to be closed. */
+/** For a task; `taskId` null: close the run. */
 export type RunOrder = {
   readonly dagId: string;
   readonly runId: string;
@@ -32,26 +32,26 @@ export type RunOrder = {
 );
 
 export type OrderResult =
-  /** Its owner is to be told that the run has changed. `version`: of the signal that says so. */
+  /** The run's owner has to be notified. `version`: of the signal of the command. */
   | { readonly kind: "ordered"; readonly dagRunId: number; readonly version: number }
-  /** The run was over. `version`: of the order that goes with it, for a task that never started. */
+  /** The run had ended. `version`: of the command's signal, for a task that never started. */
   | {
       readonly kind: "cleared";
       readonly dagRunId: number;
       readonly affected: readonly InstanceKey[];
       readonly version: number | null;
-      /** Signals drive it: it hears them again. */
+      /** Signals drive the run: it receives them again. */
       readonly isDriven: boolean;
     }
   | { readonly kind: "unknown_run" | "unknown_task" }
-  /** "never_began": it ended while it was queued, and has nothing that could be cleared. */
+  /** "never_began": it ended in the queue, and has no instances to clear. */
   | { readonly kind: "over" | "never_began"; readonly state: string }
-  /** Nothing drives the run: there is nothing to close. */
+  /** The run has no drive: there is nothing to close. */
   | { readonly kind: "not_driven" };
 
 /**
- * NO KEY UPDATE keeps out batches, edits and other orders as UPDATE would. It lets in the owner who makes the row of a
- * driven run at this moment, which refers to this one: with UPDATE each of us would wait for the other.
+ * NO KEY UPDATE blocks batches, edits and other commands as UPDATE would. It does not block an owner that inserts the
+ * run's drive, which references this row, at the same time: with UPDATE the two would deadlock.
  */
 const LOCK_RUN = statement(
   "order-lock-run",
@@ -82,11 +82,11 @@ interface LockedRun {
   readonly version_id: number;
 }
 
-/** To be called last but for what records it: from here on other writers of the log's key wait. */
+/** Call it last, before the audit record only: its signal blocks other writers of the same key. */
 export async function giveOrder(tx: Connection, order: RunOrder): Promise<OrderResult> {
   const run = await tx.one<LockedRun>(LOCK_RUN, [order.dagId, order.runId]);
   if (!run) return { kind: "unknown_run" };
-  // Now that the run is locked its version cannot change.
+  // The run is locked, so its version cannot change.
   const manifest = (await readManifests(tx, [run.version_id])).get(run.version_id)!;
   if (order.taskId !== null && !manifest.tasks.some(({ taskId }) => taskId === order.taskId))
     return { kind: "unknown_task" };
@@ -97,7 +97,7 @@ export async function giveOrder(tx: Connection, order: RunOrder): Promise<OrderR
   return { kind: "ordered", dagRunId: run.id, version: await note(tx, run, order) };
 }
 
-/** What was sent since the run was queued counts for its rules; where there are none, only what comes now. */
+/** Rules receive the signals sent since the run was queued; a run without rules starts at the current position. */
 async function openDrive(tx: Connection, run: LockedRun, manifest: DagManifest): Promise<void> {
   if (isDriven(manifest)) await openDrives(tx, [run.id]);
   else await openDriveNow(tx, run.id);
@@ -132,7 +132,7 @@ async function orderAfterEnd(
     startedAt: 0,
   });
   const tasks = reach(manifest, drive, taskId).map((each) => ({ taskId: each, mapIndex: null }));
-  const cleared = await runEdits.clearTasks(tx, {
+  const cleared = await clearTasks(tx, {
     runs: [{ dagRunId: run.id, tasks }],
     only: "any",
     resetRuns: true,
@@ -143,14 +143,14 @@ async function orderAfterEnd(
   const affected = cleared.kind === "cleared" ? cleared.affected : [];
   if (affected.length === 0) return { kind: "never_began", state: run.state };
   const lastTry = await tx.one<{ try_number: number }>(LAST_TRY, [run.id, taskId]);
-  // A task that has run begins by having been cleared. One that waits for a start would go on waiting for it.
+  // Clearing starts a task that has run before. A task that never started would keep waiting for a start.
   const lacksStart = drive.needsStart(taskId) && lastTry?.try_number === 0;
   if (lacksStart) await openDrives(tx, [run.id]);
   const version = lacksStart ? await note(tx, run, { action: "start", taskId, user }) : null;
   return { kind: "cleared", dagRunId: run.id, affected, version, isDriven: isDriven(manifest) };
 }
 
-/** The task and what runs again with it: its downstream, but for tasks that wait for starts of their own. */
+/** The task and the tasks that run again with it: its downstream, except for tasks that wait for a start of their own. */
 function reach(manifest: DagManifest, drive: Drive, from: string): string[] {
   const { byId, nodes } = compileGraph(manifest);
   const reached = new Set([byId.get(from)!]);
@@ -160,17 +160,17 @@ function reach(manifest: DagManifest, drive: Drive, from: string): string[] {
   return [...reached].map(({ id }) => id);
 }
 
-/** `dagRunId`: of the run whose owner is to be told; null: a listener of another kind tries it again. */
+/** `dagRunId`: the run whose owner has to be notified; null: another kind of listener retries the dead letter. */
 export type LetterResult =
   | { readonly kind: "unknown" }
   | { readonly kind: "retried"; readonly dagRunId: number | null }
-  /** The run that the letter belongs to hears nothing any more; state null: it is no more. */
+  /** The run of the dead letter no longer receives signals; state null: it is deleted. */
   | { readonly kind: "over"; readonly task: TaskPlace; readonly state: string | null };
 
 /**
- * A dead letter is to be tried once more. That of an `onSignal` is its run's: the owner loads the run again, with the
- * letter, and deletes it in the transaction of what came of the answer. Two at once ask twice and are answered once,
- * because the second makes the owner load the run again.
+ * Retries a dead letter once. A dead letter of an `onSignal` belongs to its run: the owner reloads the run with the dead
+ * letter, and deletes it in the transaction of its effect. Of two concurrent retries, the second makes the owner reload
+ * the run, so that only one takes effect.
  */
 export async function retryLetter(tx: Connection, letterId: number): Promise<LetterResult> {
   const letter = await tx.one<{ listener: string }>(FIND_LETTER, [letterId]);
@@ -180,7 +180,7 @@ export async function retryLetter(tx: Connection, letterId: number): Promise<Let
   const run = task && (await tx.one<LockedRun>(LOCK_RUN, [task.dagId, task.runId]));
   if (task && (!run || run.state === "success" || run.state === "failed"))
     return { kind: "over", task, state: run?.state ?? null };
-  // The owner may have dealt with it while the run was waited for.
+  // The owner may have processed it while this transaction waited for the lock.
   if (!(await retryDeadLetter(tx, letterId))) return { kind: "unknown" };
   if (!run) return { kind: "retried", dagRunId: null };
   await tx.rows(LOAD_AGAIN, [run.id]);

@@ -1,12 +1,12 @@
-/** Starts that wait, in the database: written once and removed once. */
+/** Pending starts are written once and deleted once. */
 import { expect, it } from "vitest";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
 import { loadStarts, startCalls } from "./run-starts.ts";
 
-it("adds starts behind those that wait, removes the first ones, and loads the rest in order", async () => {
+it("appends starts, removes the first ones, and loads the rest in order", async () => {
   const { db } = await testDatabase();
-  // Only the starts are of interest here: the run itself may be missing.
+  // The run itself is not needed here.
   await db.rows(adhoc("ALTER TABLE run_drive DROP CONSTRAINT run_drive_dag_run_id_fkey"));
   await db.rows(
     adhoc(

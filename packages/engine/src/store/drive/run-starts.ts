@@ -1,4 +1,4 @@
-/** Starts of tasks that signals, ticks or people have asked for and that wait: a row each, from the asking to the start. */
+/** Pending starts of tasks, caused by signals, ticks or users: one row each, until the task starts. */
 import type { Cause, StoredStart } from "../../model/index.ts";
 import { type Call, type Connection, call } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -10,7 +10,7 @@ const LOAD = statement(
    ORDER BY dag_run_id, task_id, ordinal`,
 );
 
-/** From the first one on that is there: before it lie those that were deleted, until they are vacuumed. */
+/** Bounded below by the first existing row: the index scan skips deleted rows that are not vacuumed yet. */
 const REMOVE = statement(
   "start-remove",
   `DELETE FROM run_start s USING unnest($1::bigint[], $2::text[], $3::bigint[], $4::bigint[]) AS u(run, task, first, next)
@@ -30,7 +30,7 @@ interface StartRow {
   readonly cause: Cause | null;
 }
 
-/** By run; those of a task in their order. */
+/** By run; the starts of a task are in order. */
 export async function loadStarts(
   db: Connection,
   runIds: readonly number[],
@@ -45,7 +45,7 @@ export async function loadStarts(
   return found;
 }
 
-/** What a batch says of the starts of these runs. */
+/** The calls of a batch for the starts of these runs. */
 export function startCalls(drives: readonly Pick<DriveWrite, "runId" | "starts">[]): Call[] {
   const changes = drives.flatMap(({ runId, starts }) => starts.map((each) => ({ runId, ...each })));
   const removed = changes.filter(({ before, from }) => from < before);

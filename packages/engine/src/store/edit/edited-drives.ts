@@ -1,4 +1,4 @@
-/** What an edit changes about that which drives a run: stops and starts of the tasks that it clears, marks or ends. */
+/** Changes of a run's drive by an edit: stops and starts of the tasks that the edit clears, marks or ends. */
 import { type Cause, needsStart, type StoredDrive } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -18,7 +18,7 @@ interface EndedStart extends EditedTask {
   readonly version_id: number;
 }
 
-/** The oldest of each task. */
+/** Deletes the oldest start of each task. */
 const END_STARTS = statement(
   "edit-end-starts",
   `DELETE FROM run_start s USING unnest($1::bigint[], $2::text[]) AS u(run, task), dag_run r
@@ -35,12 +35,12 @@ const COUNT_TRY = statement(
 
 const SET_STATE = statement("drive-set-state", "UPDATE run_drive SET state = $2 WHERE dag_run_id = $1");
 
-/** Tasks that were to stop, and have been cleared since: they begin again when they have stopped. The runs are locked. */
+/** Tasks that were to stop and have been cleared: they start again after they have stopped. The runs are locked. */
 export async function forgetStops(tx: Connection, tasks: readonly EditedTask[]): Promise<void> {
   await changeTasks(tx, tasks, ({ stopping, ...rest }) => (stopping === undefined ? null : rest));
 }
 
-/** Instances that are about to be ended by hand: those that have not begun end with the start that they waited with. */
+/** For instances that an edit ends: an instance that has not started ends together with its pending start. */
 export async function endStarts(tx: Connection, instances: readonly EditedInstance[]): Promise<void> {
   const unbegun = instances.filter(({ state, try_number }) => state === "none" && try_number === 0);
   if (unbegun.length === 0) return;
@@ -53,11 +53,11 @@ export async function endStarts(tx: Connection, instances: readonly EditedInstan
     return task !== undefined && needsStart(task);
   });
   await tx.rows(COUNT_TRY, taskColumns(counted));
-  // Cleared while the run goes on, the task has the signals that had started it.
+  // If the task is cleared while the run continues, it keeps the signals that had started it.
   await changeTasks(tx, ended, (stored, { cause }) => (cause === null ? null : { ...stored, cause }));
 }
 
-/** `change` answers null where nothing is to be stored. */
+/** `change` returns null if nothing has to be stored. */
 async function changeTasks<T extends EditedTask>(
   tx: Connection,
   tasks: readonly T[],

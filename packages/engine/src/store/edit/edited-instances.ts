@@ -1,4 +1,4 @@
-/** The instances of runs that an edit has locked, and which of them begin again with those that the edit names. */
+/** The instances of runs that an edit has locked, and the instances that restart with those named by the edit. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
   beginAgain,
@@ -15,9 +15,8 @@ import { loadSkips } from "../run/run-load.ts";
 import type { InstanceKeys } from "../task/instance-record.ts";
 import { loadExpansions } from "../task/map-expansions.ts";
 import { groupRow, loadGroups } from "../task/run-groups.ts";
-import type { InstanceKey, RunSelection } from "./run-edits.ts";
 
-/** As they are now that their runs are locked. */
+/** Reads the instances after their runs are locked. */
 const CHOOSE = statement(
   "edit-choose-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
@@ -25,7 +24,7 @@ const CHOOSE = statement(
    FROM task_instance t WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
-/** The version that each run goes on with. */
+/** The version that each run continues with. */
 const MANIFESTS = statement(
   "edit-manifests",
   `SELECT r.id, v.id AS version_id, v.manifest
@@ -33,6 +32,24 @@ const MANIFESTS = statement(
    JOIN dag_version v ON v.id = CASE WHEN $2::boolean THEN d.version_id ELSE r.version_id END
    WHERE r.id = ANY($1)`,
 );
+
+/** One instance, or with `mapIndex` null all instances of a task. */
+export interface TaskSelection {
+  readonly taskId: string;
+  readonly mapIndex: number | null;
+}
+
+/** Instances of one run; `tasks` null: all. Graph closures are already applied. */
+export interface RunSelection {
+  readonly dagRunId: number;
+  readonly tasks: readonly TaskSelection[] | null;
+}
+
+export interface InstanceKey {
+  readonly dagRunId: number;
+  readonly taskId: string;
+  readonly mapIndex: number;
+}
 
 export interface EditedInstance {
   readonly dag_run_id: number;
@@ -43,7 +60,7 @@ export interface EditedInstance {
   readonly pool_slots: number;
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
-  /** Not null: it has waited in this try, and would go on from there. */
+  /** Set when the current try deferred: the attempt whose wait it resumes from. */
   readonly resumed_attempt: string | null;
   readonly try_number: number;
   readonly attempt: string | null;
@@ -55,7 +72,7 @@ export function readInstances(tx: Connection, runIds: readonly number[]): Promis
   return tx.rows<EditedInstance>(CHOOSE, [runIds]);
 }
 
-/** Those that an edit names. */
+/** The instances named by an edit. */
 export function named(
   rows: readonly EditedInstance[],
   selections: readonly RunSelection[],
@@ -73,17 +90,17 @@ export function named(
 }
 
 interface Restart {
-  /** Of these runs, which go on after the edit. */
+  /** The runs that continue after the edit. */
   readonly runIds: readonly number[];
-  /** Their instances; of those that were marked, as they are now. */
+  /** Their instances; marked instances have their new state. */
   readonly rows: readonly EditedInstance[];
   readonly chosen: ReadonlySet<EditedInstance>;
   readonly latestVersion: boolean;
-  /** Of a group with retries, all tasks begin again: of these runs. */
+  /** The runs in which all tasks of a group with retries restart. */
   readonly wholeGroups: ReadonlySet<number>;
 }
 
-/** What was chosen, and what begins again with it: decided by the model (implied-ends.ts). */
+/** The chosen instances and those that restart with them, as the model decides (implied-ends.ts). */
 export async function withRestarted(tx: Connection, restart: Restart): Promise<EditedInstance[]> {
   const { chosen, latestVersion, rows, runIds, wholeGroups } = restart;
   const again = new Set(chosen);
@@ -118,7 +135,7 @@ export async function withRestarted(tx: Connection, restart: Restart): Promise<E
   return [...again];
 }
 
-/** Neither an attempt nor a person nor a stop has ended it: it follows from the rest of the run. */
+/** True if neither an attempt nor a user nor a stop has ended it: its state follows from the rest of the run. */
 export function isImplied(row: EditedInstance): boolean {
   return isImpliedEnd(editable(row));
 }

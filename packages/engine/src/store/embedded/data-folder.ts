@@ -15,8 +15,8 @@ import { findBinaries } from "./binaries.ts";
  *     <folder>/port         the port of the last start, tried first at the next
  *     <folder>/server.log
  *
- * It appears whole or not at all: everything is made in a draft beside it, which is renamed into place. Of two processes
- * that do so at once one wins and the other uses the winner's; a killed one leaves a draft that the next start removes.
+ * It is created completely or not at all: in a draft beside it, which is renamed. Of two concurrent processes one wins and
+ * the other uses the winner's folder; a killed one leaves a draft that the next start removes.
  */
 export interface DataFolder {
   readonly folder: string;
@@ -34,10 +34,10 @@ export async function openDataFolder(folder: string): Promise<DataFolder> {
 }
 
 /**
- * How a program of the account reaches the data: in which folder it is started, and by which path it finds the data.
+ * How a program of the account reaches the data: its working folder, and the path of the data.
  *
- * The account may not be allowed to walk to the path: root's home, and Tradewind's own, are closed to others. It need
- * not: root enters the folder for it before it changes the account, and Linux leads /proc/self/cwd straight there.
+ * The account may lack access to the path: other users cannot enter root's home or Tradewind's own. It needs none: root
+ * enters the folder before it changes the account, and on Linux /proc/self/cwd leads directly there.
  */
 export function reachData(data: string, account: Account): { readonly cwd: string; readonly path: string } {
   const isClosed = account.switches && process.platform === "linux";
@@ -50,7 +50,7 @@ async function isPresent(folder: string): Promise<boolean> {
   if (entries.length === 0) return false;
   throw new EngineError(
     "EMBEDDED_POSTGRES_FOLDER",
-    `${folder} is not empty and holds no database of Tradewind's: move it away, or choose another home with --home.`,
+    `${folder} is not empty and contains no Tradewind database: move it away, or choose another home with --home.`,
   );
 }
 
@@ -94,7 +94,7 @@ async function initialise(initdb: string, draft: string, account: Account): Prom
   if (account.switches) await chown(password, process.getuid?.() ?? 0, process.getgid?.() ?? 0);
 }
 
-/** initdb inherits the file open, as its number 3: it may not be allowed to walk to it. */
+/** initdb inherits the open file as descriptor 3: the account may lack access to its path. */
 async function withPasswordFile<T>(
   path: string,
   account: Account,

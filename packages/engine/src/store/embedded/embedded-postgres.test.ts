@@ -54,7 +54,7 @@ afterEach(async () => {
 });
 
 describe("start", () => {
-  it("makes a durable server that only its password opens, and that only the owner can read", async () => {
+  it("creates a durable server that requires its password, with files that only the owner can read", async () => {
     const server = await start();
     expect(server.adopted).toBe(false);
     expect(
@@ -71,7 +71,7 @@ describe("start", () => {
     expect(isRunning(server.pid)).toBe(false);
   });
 
-  it("finds its data and its port again", async () => {
+  it("keeps its data and its port across starts", async () => {
     await seedFolder(dataDir);
     const first = await start();
     await ask(first.url, "CREATE TABLE kept AS SELECT 7 AS x");
@@ -90,7 +90,7 @@ describe("start", () => {
     thief.close();
   });
 
-  it("keeps out of a folder that is not its own, and of another version's data", async () => {
+  it("rejects a folder that is not its own, and data of another PostgreSQL version", async () => {
     await mkdir(dataDir);
     await writeFile(join(dataDir, "thesis.tex"), "");
     await expect(start()).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_FOLDER" });
@@ -102,7 +102,7 @@ describe("start", () => {
     await expect(start()).rejects.toThrow(/belongs to PostgreSQL 12/);
   });
 
-  it("says so when the password file is not the server's", async () => {
+  it("rejects a password file that does not match the server", async () => {
     await seedFolder(dataDir);
     const server = await start();
     await writeFile(join(dataDir, "password"), "another");
@@ -110,21 +110,21 @@ describe("start", () => {
     await server.stop();
   });
 
-  it("says what PostgreSQL said when it will not start", async () => {
+  it("reports PostgreSQL's error if the server does not start", async () => {
     await seedFolder(dataDir);
     const failed = EmbeddedPostgres.start({ dataDir, settings: { shared_buffers: "lots" } });
     await expect(failed).rejects.toMatchObject({ code: "EMBEDDED_POSTGRES_START" });
     await expect(failed).rejects.toThrow(/invalid value for parameter "shared_buffers"/);
   });
 
-  it("works for several processes at once: one starts it, the others join", async () => {
+  it("starts one server for concurrent processes; the others adopt it", async () => {
     const all = await Promise.all([program(), program(), program()]);
     expect(new Set(all.map((each) => each.pid)).size).toBe(1);
     expect(all.filter((each) => !each.adopted)).toHaveLength(1);
     expect(await ask(all[0]?.url as string, "SELECT 1 AS x")).toBe(1);
   });
 
-  it("works for several callers in one process at once", async () => {
+  it("starts one server for concurrent callers in one process", async () => {
     await seedFolder(dataDir);
     const all = await Promise.all([start(), start()]);
     expect(new Set(all.map((each) => each.pid)).size).toBe(1);
@@ -133,7 +133,7 @@ describe("start", () => {
 });
 
 describe("the parent", () => {
-  it("killed with -9: the server lives, and the next start adopts it", async () => {
+  it("leaves the server running after kill -9, and the next start adopts it", async () => {
     await seedFolder(dataDir);
     const first = await program();
     await ask(first.url, "CREATE TABLE kept AS SELECT 7 AS x");
@@ -146,7 +146,7 @@ describe("the parent", () => {
     await until(() => !isRunning(second.pid));
   });
 
-  it.each(["SIGTERM", "SIGINT"] as const)("ended by %s: the server stops in order", async (signal) => {
+  it.each(["SIGTERM", "SIGINT"] as const)("stops the server on %s", async (signal) => {
     await seedFolder(dataDir);
     const { child, pid, data } = await program();
     child.kill(signal);
@@ -156,8 +156,8 @@ describe("the parent", () => {
   });
 });
 
-describe("a note of a server that is no more", () => {
-  it("is overruled when its process number now belongs to another program of the same user", async () => {
+describe("a stale postmaster.pid", () => {
+  it("is replaced if its process id belongs to another program of the same user", async () => {
     await seedFolder(dataDir);
     const server = await start();
     await server.crash();
@@ -175,7 +175,7 @@ describe("a note of a server that is no more", () => {
 });
 
 describe("a crash", () => {
-  it.each(["immediate", "kill"] as const)("(%s) loses no acknowledged row", async (how) => {
+  it.each(["immediate", "kill"] as const)("loses no acknowledged row (%s)", async (how) => {
     const server = await privatePostgres();
     const db = Database.connect(server.url, { maxPipelines: 4 });
     await db.rows(adhoc("CREATE TABLE ledger (id int PRIMARY KEY)"));
@@ -208,7 +208,7 @@ describe("a crash", () => {
     await server.close();
   });
 
-  it("is mended when the server is to be kept running", async () => {
+  it("is followed by a restart with respawn", async () => {
     await seedFolder(dataDir);
     const server = await EmbeddedPostgres.start({ dataDir, respawn: true });
     servers.set(server.dataDirectory, server.pid);
@@ -225,7 +225,7 @@ describe("a crash", () => {
 });
 
 describe.runIf(asRoot)("as root", () => {
-  it("runs the server as an account of its own, and closes its data to nobody", async () => {
+  it('runs the server under a dedicated account, and denies the account "nobody" access to its data', async () => {
     await chmod(home, 0o755);
     const server = await start();
     expect((await stat(`/proc/${server.pid}`)).uid).toBe(POSTGRES_UID);
@@ -241,7 +241,7 @@ describe.runIf(asRoot)("as root", () => {
     await server.stop();
   });
 
-  it("gives data of nobody to its own account, and does not adopt a server that runs as nobody", async () => {
+  it('gives data of the account "nobody" to the dedicated account, and does not adopt a server that runs as "nobody"', async () => {
     await seedFolder(dataDir);
     const data = join(dataDir, "data");
     spawnSync("chown", ["-R", "60900:60900", data]);
@@ -249,7 +249,7 @@ describe.runIf(asRoot)("as root", () => {
     expect((await stat(`/proc/${former.pid}`)).uid).toBe(60_900);
     await ask(former.url, "CREATE TABLE kept AS SELECT 7 AS x");
     former.release();
-    // As an earlier version left it; the server itself cannot be told from one that runs as nobody.
+    // As an earlier version left it; the running server looks like one that runs as "nobody".
     await chown(data, NOBODY, NOBODY);
     const server = await start();
     expect(isRunning(former.pid)).toBe(false);
@@ -261,7 +261,7 @@ describe.runIf(asRoot)("as root", () => {
     await server.stop();
   });
 
-  it("under folders that are closed to others: works there and leaves them closed", async () => {
+  it("works in folders that other users cannot enter, and keeps their permissions", async () => {
     await chmod(home, 0o700);
     dataDir = join(home, "project", ".tradewind", "postgres");
     const server = await start();
@@ -275,7 +275,7 @@ describe.runIf(asRoot)("as root", () => {
       expect((await stat(folder)).mode & 0o777).toBe(0o700);
   });
 
-  it("takes over an ordinary user's data without taking it away from them", async (context) => {
+  it("runs on an ordinary user's data and keeps its owner", async (context) => {
     const user = await ordinaryUser();
     if (user === undefined) return context.skip("this checkout cannot be read by ordinary users");
     await chown(home, user, user);
@@ -293,7 +293,7 @@ describe.runIf(asRoot)("as root", () => {
     expect(await ask(back.url, "SELECT x FROM kept")).toBe(7);
   });
 
-  it("copies binaries that others cannot reach, completes their links, and does so safely at once", async () => {
+  it("copies binaries that other users cannot read, adds missing links, and allows concurrent copies", async () => {
     const account = await accountFor(join(home, "none"));
     const installed = locatePackage();
     await findBinaries(account);
@@ -321,7 +321,7 @@ describe.runIf(asRoot)("as root", () => {
   });
 });
 
-/** Starts a server in this process and sees to its end. */
+/** Starts a server in this process and stops it after the test. */
 async function start(): Promise<EmbeddedPostgres & { crash(): Promise<void> }> {
   const server = await EmbeddedPostgres.start({ dataDir });
   servers.set(server.dataDirectory, server.pid);
@@ -356,10 +356,10 @@ async function program(as: { uid?: number } = {}): Promise<Program> {
     servers.set(said.data, said.pid);
     return { ...said, child };
   }
-  throw new Error("the program ended without a word");
+  throw new Error("the program ended without output");
 }
 
-/** An account that can run this checkout, if it does not lie under a closed folder. */
+/** An account that can run this checkout, unless it is under a private folder. */
 async function ordinaryUser(): Promise<number | undefined> {
   const uid = 1000;
   const child = spawn(process.execPath, ["--check", PROGRAM], { uid, gid: uid, cwd: "/", stdio: "ignore" });

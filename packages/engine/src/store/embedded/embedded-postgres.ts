@@ -12,21 +12,21 @@ import { ensureRunning, type RunningServer, type StopMode, serverUrl, stopServer
 export type { StopMode } from "./server.ts";
 
 export interface EmbeddedPostgresOptions {
-  /** The server's folder, made when missing; see data-folder.ts for what is in it. */
+  /** The server's folder, created if missing; data-folder.ts describes its contents. */
   readonly dataDir: string;
   readonly logFile?: string;
-  /** PostgreSQL settings over the defaults. A server that is found running keeps those it was started with. */
+  /** PostgreSQL settings that override the defaults. An adopted server keeps the settings it was started with. */
   readonly settings?: Readonly<Record<string, string | number>>;
-  /** Start the server again, on the same port, when it ends without having been told to. */
+  /** Restart the server, on the same port, if it ends unexpectedly. */
   readonly respawn?: boolean;
   readonly logger?: Logger;
 }
 
 /**
- * A PostgreSQL server of our own: started, or adopted when its starter was killed and it survived.
+ * An embedded PostgreSQL server: started, or adopted if it outlived a killed parent.
  *
- * It runs in a session of its own and outlives a killed parent. A parent that ends in order stops it: by `stop`, or at
- * the latest when the process exits.
+ * It runs in a separate session, so it survives a kill of its parent. A parent that ends normally stops it: by `stop`, or
+ * at the latest when the process exits.
  */
 export class EmbeddedPostgres {
   readonly #folder: DataFolder;
@@ -74,7 +74,7 @@ export class EmbeddedPostgres {
     return this.#server.port;
   }
 
-  /** True when the server was found running and not started by this call. */
+  /** True if the server was already running when this call began. */
   get adopted(): boolean {
     return this.#server.child === undefined;
   }
@@ -93,13 +93,13 @@ export class EmbeddedPostgres {
     await stopServer(this.#server, this.#folder.data, mode);
   }
 
-  /** Stops and starts the server on the same port, so that whoever is connected finds it again. */
+  /** Restarts the server on the same port, so that clients can reconnect. */
   async restart(mode: StopMode = "fast"): Promise<void> {
     await this.stop(mode);
     await this.resume();
   }
 
-  /** Starts a server that has ended, on the same port. Does nothing when it runs. */
+  /** Starts an ended server on the same port. Does nothing if it is running. */
   async resume(): Promise<void> {
     this.#server = await ensureRunning(this.#folder, { ...this.#options, port: this.#server.port });
     this.#forget();
@@ -108,7 +108,7 @@ export class EmbeddedPostgres {
     this.#watch();
   }
 
-  /** Leaves the server to itself: it goes on when this process ends. */
+  /** Stops managing the server: it continues when this process ends. */
   release(): void {
     this.#wanted = false;
     this.#watching.abort();
@@ -126,19 +126,19 @@ export class EmbeddedPostgres {
     const { logger } = this.#options;
     while (!hasEnded(this.#server)) {
       const { child } = this.#server;
-      // An adopted server is not our child, so nobody tells us of its end.
+      // An adopted server is not our child, so its end causes no event.
       const news = child
         ? once(child, "exit", { signal })
         : sleep(WATCH_MS, undefined, { signal, ref: false });
       await news.catch(() => {});
       if (signal.aborted) return;
     }
-    logger.warn("PostgreSQL ended unexpectedly: starting it again", { pid: this.#server.pid });
+    logger.warn("PostgreSQL ended unexpectedly; restarting it", { pid: this.#server.pid });
     for (let pause = WATCH_MS; this.#wanted && !signal.aborted; pause = Math.min(pause * 2, 10_000)) {
       try {
         return await this.resume();
       } catch (error) {
-        logger.error("PostgreSQL could not be started again", { error });
+        logger.error("PostgreSQL could not be restarted", { error });
         await sleep(pause, undefined, { signal, ref: false }).catch(() => {});
       }
     }
@@ -154,14 +154,14 @@ function hasEnded({ pid, child }: RunningServer): boolean {
 
 async function createDatabase(url: string): Promise<void> {
   const client = new pg.Client({ connectionString: url });
-  // What breaks between two statements is told by the next; without a listener it would end the process.
+  // The next statement reports a broken connection; without a listener the event would end the process.
   client.on("error", () => {});
   await client.connect();
   try {
     const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [DATABASE]);
     if (rowCount === 0) await client.query(`CREATE DATABASE ${DATABASE}`);
   } catch (error) {
-    // Another process that adopted the same server came first: duplicate_database, or its unique index.
+    // Another process that adopted the server has created it: duplicate_database, or its unique index.
     if (!["42P04", "23505"].includes((error as { code?: string }).code ?? "")) throw error;
   } finally {
     await client.end();

@@ -1,9 +1,9 @@
 import { readPostmaster, servesFolder } from "./postmaster-file.ts";
 
 /**
- * Stops a server when this process ends in order. At "exit" only a signal can be sent, not waited for; the server shuts
- * down by itself. A signal that nobody else handles would end the process without "exit", so it is handled here; a
- * program with a handler of its own shuts down in its own order, and this stays out of its way.
+ * Stops a server when this process ends normally. At "exit" a signal can be sent but not awaited; the server shuts down
+ * on its own. A signal without a handler would end the process without "exit", so it is handled here; if the program has
+ * a handler of its own, the program decides when to stop the server.
  */
 export function stopAtExit(data: string): () => void {
   if (folders.size === 0) {
@@ -35,7 +35,7 @@ function stopAll(): void {
     try {
       process.kill(pid, "SIGINT");
     } catch {
-      // It ended a moment ago.
+      // It has just ended.
     }
   }
 }

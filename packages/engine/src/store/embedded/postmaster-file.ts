@@ -3,7 +3,7 @@ import { readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { isRunning } from "../../service/process-identity.ts";
 
-/** PostgreSQL's own note of the server that runs on a data folder: `postmaster.pid`. It outlives a killed server. */
+/** `postmaster.pid`: PostgreSQL's record of the server on a data folder. It remains after the server is killed. */
 export interface Postmaster {
   readonly pid: number;
   readonly port: number;
@@ -24,12 +24,12 @@ export function readPostmaster(data: string): Postmaster | undefined {
   };
 }
 
-/** Is this process a PostgreSQL server working on this data folder? Its number may have gone to another program. */
+/** True if this process is a PostgreSQL server on this data folder. Its process id may have been reused. */
 export function servesFolder(pid: number, data: string): boolean {
   if (!isRunning(pid)) return false;
   if (process.platform !== "linux") return looksLikePostgres(pid);
   try {
-    // A server changes into its data folder before it writes its note.
+    // A server changes into its data folder before it writes the file.
     return readlinkSync(`/proc/${pid}/cwd`) === data;
   } catch {
     return false;
@@ -37,9 +37,9 @@ export function servesFolder(pid: number, data: string): boolean {
 }
 
 /**
- * PostgreSQL believes that a server still runs when any process of the same user has the noted number. Deleting the
- * note would also delete the key by which it finds orphaned backends that still write to the data, so only the number
- * is replaced, by one that is surely dead.
+ * PostgreSQL assumes that a server still runs if any process of the same user has the recorded id. Deleting the file
+ * would also delete the key by which PostgreSQL finds orphaned backends that still write to the data, so only the id is
+ * replaced, by one that is certainly dead.
  */
 export function markDead(data: string, seen: Postmaster): void {
   const file = join(data, "postmaster.pid");

@@ -14,7 +14,7 @@ import { type Binaries, findBinaries } from "./binaries.ts";
 import { type DataFolder, reachData } from "./data-folder.ts";
 import { markDead, readPostmaster, servesFolder } from "./postmaster-file.ts";
 
-/** A server that answers. `child` is set when this process started it, and not when it was found running. */
+/** A server that responds. `child` is set if this process started it, and not if it was adopted. */
 export interface RunningServer {
   readonly pid: number;
   readonly port: number;
@@ -26,7 +26,7 @@ export type StopMode = "fast" | "immediate" | "smart";
 export interface LaunchOptions {
   readonly logFile: string;
   readonly settings: Readonly<Record<string, string | number>>;
-  /** Only this port will do: clients that must find the server again after a restart know no other. */
+  /** The only acceptable port: after a restart, clients reconnect to it. */
   readonly port?: number;
 }
 
@@ -35,8 +35,8 @@ const START_TIMEOUT_MS = 60_000;
 const ORPHANS_TIMEOUT_MS = 20_000;
 
 /**
- * Adopts the server that already works on the folder (its starter was killed), or starts one. Waits through crash
- * recovery for as long as the server lives.
+ * Adopts the server that already runs on the folder (its parent was killed), or starts one. Waits for crash recovery
+ * until the server ends.
  */
 export async function ensureRunning(folder: DataFolder, options: LaunchOptions): Promise<RunningServer> {
   const binaries = await findBinaries(folder.account);
@@ -53,7 +53,7 @@ export async function ensureRunning(folder: DataFolder, options: LaunchOptions):
   }
 }
 
-/** Stops the server and waits until it is gone. A server that does not obey is stopped harder; recovery heals that. */
+/** Stops the server and waits for its end. A server that does not stop is stopped harder; recovery repairs the data. */
 export async function stopServer(server: { pid: number }, data: string, mode: StopMode): Promise<void> {
   const ways: [NodeJS.Signals, number][] = [
     [{ fast: "SIGINT", immediate: "SIGQUIT", smart: "SIGTERM" }[mode] as NodeJS.Signals, 30_000],
@@ -80,7 +80,7 @@ export async function stopServer(server: { pid: number }, data: string, mode: St
   );
 }
 
-/** A server that runs as the former owner is not adopted: it is stopped, and started again as the new one. */
+/** A server that runs as the former owner is not adopted: it is stopped and started again as the new owner. */
 async function changeOwner(folder: DataFolder): Promise<void> {
   const running = readPostmaster(folder.data);
   if (running !== undefined) await stopServer(running, folder.data, "fast");
@@ -98,12 +98,12 @@ async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {
     }
     const answered = found.status === "ready" && (await answers(folder, found.port));
     if (answered) return { ...found, child: undefined };
-    // Recovery takes as long as it takes; a server that is ready, or ending, has a minute to prove it.
+    // Recovery has no time limit; a server that is ready, or shutting down, must respond within a minute.
     if (found.status === "starting") deadline = performance.now() + START_TIMEOUT_MS;
     if (performance.now() > deadline) {
       throw startError(
         folder,
-        `process ${found.pid} holds the folder and does not answer on port ${found.port}`,
+        `process ${found.pid} holds the folder and does not respond on port ${found.port}`,
       );
     }
     await sleep(POLL_MS);
@@ -124,7 +124,7 @@ async function launch(
       return outcome;
     }
     const inUse = /Address already in use|could not bind|could not create any TCP\/IP sockets/i.test(outcome);
-    // Backends of a killed server end by themselves once they notice; until then the data is theirs.
+    // The backends of a killed server end when they notice; until then they own the data.
     const orphans = /pre-existing shared memory block|lock file "[^"]*" already exists/.test(outcome);
     if (inUse && options.port === undefined && attempt < 10) continue;
     if ((orphans || inUse) && performance.now() < giveUp) {
@@ -135,7 +135,7 @@ async function launch(
   }
 }
 
-/** One start. Returns what the server logged when it ended instead of becoming ready. */
+/** One start. Returns the server's log if it ended before it was ready. */
 async function launchOnce(
   folder: DataFolder,
   binaries: Binaries,
@@ -148,7 +148,7 @@ async function launchOnce(
   const { cwd, path } = reachData(folder.data, account);
   const child = spawn(binaries.postgres, ["-D", path, ...serverArguments(options)], {
     ...asAccount(account),
-    // A session of its own: Ctrl-C in the terminal must reach Tradewind alone, which then stops the server in order.
+    // A separate session: Ctrl-C in the terminal must reach Tradewind alone, which then stops the server.
     detached: true,
     cwd,
     env: programEnvironment(),
@@ -176,8 +176,8 @@ async function launchOnce(
 }
 
 /**
- * A server that takes our password and proves that it knows it. Where the system does not tell which folder a process
- * works in, the server must also name ours.
+ * True if the server accepts our password and proves that it knows it. Where the system does not show the working folder
+ * of a process, the server must also report our data folder.
  */
 async function answers(folder: DataFolder, port: number): Promise<boolean> {
   const client = new pg.Client({
@@ -225,11 +225,11 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string | number>> = {
   fsync: "on",
   synchronous_commit: "on",
   full_page_writes: "on",
-  // No replica can follow an embedded server, so its log need not carry what one would read.
+  // An embedded server has no replicas, so its WAL can be minimal.
   wal_level: "minimal",
   max_wal_senders: 0,
   max_wal_size: "2GB",
-  // Short statements by the thousand: compiling one costs more than running it.
+  // Thousands of short statements: compiling one costs more than running it.
   jit: "off",
   log_timezone: "UTC",
   timezone: "UTC",
@@ -237,7 +237,7 @@ const DEFAULT_SETTINGS: Readonly<Record<string, string | number>> = {
   autovacuum_naptime: "20s",
 };
 
-/** The port of the last start when it is free, so that whoever noted the URL finds the server again. */
+/** The port of the last start if it is free, so that saved URLs remain valid. */
 async function choosePort(folder: DataFolder, attempt: number): Promise<number> {
   const last = attempt === 1 ? await readFile(join(folder.folder, "port"), "utf8").catch(() => "") : "";
   return (last === "" ? undefined : await freePort(Number(last))) ?? (await freePort(0)) ?? 0;
@@ -260,7 +260,7 @@ async function requireVersion(folder: DataFolder, binaries: Binaries): Promise<v
   if (version === binaries.major) return;
   throw new EngineError(
     "EMBEDDED_POSTGRES_VERSION",
-    `The data in ${folder.data} belongs to PostgreSQL ${version}, this version of Tradewind brings ${binaries.major}: use the Tradewind version that made it, or move the data with a dump and restore and set DATABASE_URL.`,
+    `The data in ${folder.data} belongs to PostgreSQL ${version}, but this version of Tradewind includes ${binaries.major}. Use the Tradewind version that created it, or move the data with a dump and restore and set DATABASE_URL.`,
     { details: { data: version, binaries: binaries.major } },
   );
 }

@@ -4,7 +4,7 @@ import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
 import { buryDeadJobs, renewJob } from "./job-lease.ts";
 
-it("is renewed, and its end declared, while transactions that refer to the job are open", async () => {
+it("renews and ends a lease while open transactions reference the job", async () => {
   const { db } = await testDatabase();
   const living = await seedJob(db);
   const lapsed = await seedJob(db, 0);

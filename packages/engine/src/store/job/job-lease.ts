@@ -1,8 +1,8 @@
 /**
- * Leases of running components. The database's clock alone decides who is alive: a job is alive while its
- * `lease_until` lies in the future. Once it has run out, anyone may declare the job dead and take its runs; that is
- * final, a dead job cannot renew. A job that comes back late but before that (the database was away for all of them)
- * goes on under its old name: runs that were taken meanwhile are fenced one by one, by their generation.
+ * Leases of running services. A job is alive while its `lease_until` is in the future by the database's clock. After
+ * that, any job may declare it dead and take over its runs; this is final, a dead job cannot renew. A job that renews
+ * late but before that (for example after an outage of the database) keeps its id: runs that were taken over meanwhile
+ * are fenced by their generation.
  */
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -10,7 +10,7 @@ import type { ServedDags } from "./served-dags.ts";
 
 export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver";
 
-/** Notifies in the same statement: peers know of the job before they receive any wake-up that is sent after its start. */
+/** Notifies in the same statement: peers know the job before they receive any wake-up sent after its start. */
 const REGISTER = statement(
   "job-register",
   `WITH registered AS (
@@ -20,8 +20,8 @@ const REGISTER = statement(
 );
 
 /**
- * No key changes: the lock lets pass those who only refer to the job (foreign keys), and they let it pass. Whether anybody
- * has gone is told along: at most installations, most of the time, nobody has, and no further question is needed.
+ * Changes no key, so the row lock and foreign key checks of other transactions do not block each other. The result also
+ * reports whether another job has ended: usually none has, and no further query is needed.
  */
 const RENEW = statement(
   "job-renew",
@@ -35,7 +35,7 @@ const RENEW = statement(
        AS someone_left`,
 );
 
-/** With the end, not after it: a process that is about to exit could not send the wake-up any more. */
+/** Notifies in the same statement: an exiting process could not send a wake-up afterwards. */
 const END = statement(
   "job-end",
   `WITH ended AS (
@@ -44,7 +44,7 @@ const END = statement(
    SELECT pg_notify('tradewind', 'jobs') FROM ended`,
 );
 
-/** Declares dead the jobs whose lease ran out. */
+/** Declares jobs dead whose lease has expired. */
 const BURY = statement(
   "job-bury",
   `UPDATE job SET state = 'dead', ended_at = now()
@@ -53,7 +53,7 @@ const BURY = statement(
    RETURNING id, kind, hostname, pid`,
 );
 
-/** Jobs that drive runs take slots of the same pools. */
+/** Jobs that drive runs share pools. */
 const PEERS = statement(
   "job-peers",
   `SELECT id FROM job
@@ -65,7 +65,7 @@ export interface JobIdentity {
   readonly hostname: string;
   readonly pid: number;
   readonly version: string;
-  /** Left out: all. */
+  /** Absent: all. */
   readonly dags?: ServedDags;
 }
 
@@ -96,13 +96,13 @@ export async function registerJob(
 
 export interface Renewal {
   readonly now: number;
-  /** False: the lease had run out before, and nobody had declared the job dead yet. */
+  /** False: the lease had expired, and no job had declared this job dead yet. */
   readonly wasHeld: boolean;
-  /** Another job ended within the time of one lease, or its lease has run out. */
+  /** True if another job ended within one lease duration, or its lease has expired. */
   readonly someoneLeft: boolean;
 }
 
-/** Null: the job was declared dead. Renewing twice does no harm. */
+/** Null: the job was declared dead. Safe to repeat. */
 export async function renewJob(db: Database, id: number, ttlMs: number): Promise<Renewal | null> {
   const row = await db.oneSoon<{ now: string; was_held: boolean; someone_left: boolean }>(RENEW, [id, ttlMs]);
   return row ? { now: Number(row.now), wasHeld: row.was_held, someoneLeft: row.someone_left } : null;

@@ -1,4 +1,4 @@
-/** Statements that no test of a whole scheduler with `--dags` reaches. */
+/** Statements that the tests of a whole scheduler with `--dags` do not cover. */
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { seedBackfill } from "../../../test/support/seed-backfill.ts";
@@ -29,7 +29,7 @@ it("adopts no backfill of another DAG", async () => {
   expect(await adoptBackfill(db, { ...by, dags: ["d"] })).toMatchObject({ id });
 });
 
-it("asks no timetable of another DAG", async () => {
+it("calls no timetable of another DAG", async () => {
   await seedDag(db, "d", { schedule: { kind: "timetable", name: "Own", args: null } });
   expect(await nextQuestionIn(db, undefined, OTHERS)).toBeNull();
   expect(await takeQuestions(db, 1, 1_000, undefined, OTHERS)).toEqual([]);
@@ -50,7 +50,7 @@ it("plans no run of another DAG, and sets no timer for one", async () => {
   expect(await nextDueIn(db, ["loop"])).not.toBeNull();
 });
 
-it("names DAGs that are not published, or not any more", async () => {
+it("returns DAGs that are not published, or no longer", async () => {
   await seedDag(db, "d");
   await seedDag(db, "gone");
   await db.rows(adhoc("UPDATE dag SET is_stale = true WHERE dag_id = 'gone'"));

@@ -5,7 +5,7 @@ import { statement } from "../database/statement.ts";
 /** null: all. */
 export type ServedDags = readonly string[] | null;
 
-/** Whether the DAG of this column is one of `parameter`, e.g. "$2". Never an index condition: it only filters. */
+/** SQL: whether the DAG in this column is served by `parameter`, e.g. "$2". A filter only, never an index condition. */
 export const isServed = (column: string, parameter: string) =>
   `(${parameter}::text[] IS NULL OR ${column} = ANY(${parameter}::text[]))`;
 
@@ -16,10 +16,10 @@ const UNKNOWN = statement(
 );
 
 const LIVE = "j.kind = 'scheduler' AND j.state = 'running' AND j.lease_until > now()";
-/** One that drains starts no runs. */
+/** A draining scheduler starts no runs. */
 const STARTS = "coalesce(j.facts->>'draining', 'false') <> 'true'";
 
-/** Asked for often, and without a token: an installation where one scheduler serves all DAGs reads no DAG. */
+/** Called often, and without a token: if one scheduler serves all DAGs, the statement reads no DAG. */
 const UNSERVED = statement(
   "served-unserved",
   `SELECT d.dag_id FROM dag d
@@ -36,19 +36,19 @@ const IS_SERVED = statement(
    FROM dag_run r LEFT JOIN job j ON ${LIVE} WHERE r.id = $1 GROUP BY r.id`,
 );
 
-/** Those of which there is no DAG now; it may be published later. */
+/** The ids without a DAG now; they may be published later. */
 export async function unknownDags(db: Connection, dags: readonly string[]): Promise<string[]> {
   return (await db.rows<{ dag_id: string }>(UNKNOWN, [dags])).map((row) => row.dag_id);
 }
 
-/** DAGs that could run and that none of the live schedulers serves. Empty while there is no scheduler at all. */
+/** DAGs that could run and that no live scheduler serves. Empty if there is no scheduler at all. */
 export async function unservedDags(db: Connection, limit: number): Promise<string[]> {
   return (await db.rows<{ dag_id: string }>(UNSERVED, [limit])).map((row) => row.dag_id);
 }
 
 /**
- * Whether a live job owns the run, or a live scheduler serves its DAG. Also true while there is no scheduler at all: that is
- * another problem.
+ * True if a live job owns the run, a live scheduler serves its DAG, or there is no scheduler at all (reported
+ * separately).
  */
 export async function isRunServed(db: Connection, dagRunId: number): Promise<boolean> {
   return (await db.one<{ is_served: boolean }>(IS_SERVED, [dagRunId]))?.is_served ?? true;

@@ -1,4 +1,4 @@
-/** Assets, their aliases and what happened to them, as people look at them. */
+/** Assets, their aliases and their events, as the API lists them. */
 import { type AssetEventRow, EVENT_COLUMNS } from "../asset/asset-events.ts";
 import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
@@ -36,7 +36,7 @@ export interface AssetFilter {
   readonly uriPattern?: string | undefined;
   readonly uriPrefix?: string | undefined;
   readonly dagIds?: readonly string[] | undefined;
-  /** Those that a DAG names, or that anything has happened to. */
+  /** Only assets that a DAG names or that have an event. */
   readonly onlyActive?: boolean;
 }
 
@@ -115,7 +115,7 @@ export function listAliases(db: Connection, filter: AliasFilter, page: Page): Pr
   });
 }
 
-/** A run that was made of an event. */
+/** A run that an event created. */
 export interface MadeRun {
   readonly dag_id: string;
   readonly run_id: string;
@@ -142,7 +142,7 @@ export interface EventFilter {
   readonly sourceMapIndex?: number | undefined;
   readonly partition?: string | undefined;
   readonly createdAt?: Range<Date>;
-  /** Those that this run was made of. */
+  /** The events that created this run. */
   readonly dagRunId?: number;
 }
 

@@ -29,16 +29,16 @@ export interface DagRunRow {
   readonly note: string | null;
   readonly end_reason: string | null;
   readonly try_number: number;
-  /** How many tries it has in all; null: none has failed so far. */
+  /** The maximum number of tries; null until one has failed. */
   readonly max_tries: number | null;
-  /** When its next try begins. */
+  /** When its next try starts. */
   readonly retry_at: Date | null;
   readonly partition_key: string | null;
   readonly queued_at: Date;
   readonly started_at: Date | null;
   readonly ended_at: Date | null;
   readonly owner_job: number | null;
-  /** The task that asked for it; null: none did, or its run is gone. */
+  /** The task that created it; null: none, or its run is deleted. */
   readonly parent: RunParent | null;
   readonly version_id: number;
   readonly version_number: number;
@@ -60,7 +60,7 @@ type StoredRow = Omit<DagRunRow, "parent"> & {
 };
 
 export interface DagRunFilter {
-  /** Missing: all DAGs. */
+  /** Absent: all DAGs. */
   readonly dagIds?: readonly string[];
   readonly dagIdPattern?: string;
   readonly dagIdPrefix?: string;
@@ -76,7 +76,7 @@ export interface DagRunFilter {
   readonly confContains?: string;
   readonly runAfter?: Range<Date>;
   readonly logicalDate?: Range<Date>;
-  /** Of the logical date or, where a run has none, of the moment it was due. */
+  /** By logical date or, for a run without one, by `run_after`. */
   readonly runDate?: Range<Date>;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
@@ -84,15 +84,15 @@ export interface DagRunFilter {
   readonly updatedAt?: Range<Date>;
   readonly partitionPattern?: string;
   readonly partitionPrefix?: string;
-  /** Of the address of an asset whose events it was made of. */
+  /** Matches the URI of an asset whose events created the run. */
   readonly assetPattern?: string;
-  /** The run whose tasks have asked for them. */
+  /** The run whose tasks created these runs. */
   readonly parent?: { readonly dagId: string; readonly runId: string };
-  /** Asks for runs of a kind there is not. */
+  /** Matches nothing: the filter names an unknown kind of run. */
   readonly nothing?: boolean;
 }
 
-/** The last moment on record: what was planned, queued, started or ended last. Notes leave no trace in it. */
+/** The latest recorded time: created, queued, started or ended. Notes do not change it. */
 const UPDATED_AT = "GREATEST(r.created_at, r.queued_at, r.started_at, r.ended_at)";
 const RUN_DATE = "COALESCE(r.logical_date, r.run_after)";
 const DURATION = "EXTRACT(EPOCH FROM r.ended_at - r.started_at)";
@@ -114,7 +114,7 @@ export const DAG_RUN_ORDER = {
   duration: DURATION,
   updated_at: UPDATED_AT,
   conf: "r.conf::text",
-  // No run has one.
+  // Runs have no partition date; the column exists in Airflow's API.
   partition_date: "NULL::timestamptz",
 } as const;
 
@@ -152,7 +152,7 @@ async function findRun(connection: Connection, where: Conditions): Promise<DagRu
   return row && (await withParentPlaces(connection, [row]))[0];
 }
 
-/** Costs a statement only where an instance of a map has asked for a run. */
+/** Adds a statement only if an instance of a map has created a run. */
 async function withParentPlaces(connection: Connection, rows: readonly StoredRow[]): Promise<DagRunRow[]> {
   const parents = rows.flatMap(({ parent }) => parent ?? []);
   const keys = parents.map(({ id, map_index, task_id, version_id }) => ({
@@ -169,7 +169,7 @@ async function withParentPlaces(connection: Connection, rows: readonly StoredRow
   });
 }
 
-/** By id; runs that are gone are missing. */
+/** By id; deleted runs are missing. */
 export async function readRunStates(
   connection: Connection,
   ids: readonly number[],
@@ -178,7 +178,7 @@ export async function readRunStates(
   return new Map(rows.map(({ id, state }) => [id, state]));
 }
 
-/** The runs a wide edit reaches, oldest first: by id, by dates, or before and after a given run. */
+/** The runs affected by a bulk edit, oldest first: by id, by dates, or before and after a given run. */
 export interface RunReach {
   readonly dagId: string;
   readonly runId?: string;
@@ -209,7 +209,7 @@ const READ_STATES = statement(
   "SELECT id, state FROM dag_run WHERE id = ANY($1::int8[])",
 );
 
-/** Of the run as `r`, its version as `v`: manifests are large, so they are read only where a run was tried again. */
+/** For the run `r` and its version `v`: manifests are large, so they are read only for runs with a retry. */
 const MAX_TRIES = `CASE WHEN r.try_number > 1 OR r.retry_at IS NOT NULL
     THEN 1 + coalesce((v.manifest->'runRetry'->>'retries')::int, 0) END`;
 

@@ -1,4 +1,4 @@
-/** Versions of a DAG: the manifest and the source each run is bound to. */
+/** Versions of a DAG: the manifest and the source of its runs. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
@@ -13,11 +13,11 @@ export interface DagVersionRow {
 }
 
 export interface DagVersionFilter {
-  /** Missing: all DAGs. */
+  /** Absent: all DAGs. */
   readonly dagId?: string;
   readonly number?: number;
   readonly bundleHash?: string;
-  /** Asks for versions of a bundle there is not. */
+  /** Matches nothing: the filter names an unknown bundle. */
   readonly nothing?: boolean;
 }
 
@@ -25,7 +25,7 @@ export const DAG_VERSION_ORDER = {
   id: "v.id",
   version_number: "v.number",
   bundle_version: "v.bundle_hash",
-  // All versions come from the one DAG folder.
+  // All versions come from one DAG folder.
   bundle_name: "NULL::text",
   dag_id: "v.dag_id",
   created_at: "v.created_at",
@@ -54,7 +54,7 @@ export function findDagVersion(
   return first(connection, { columns: COLUMNS, from: "dag_version v", where: conditions({ dagId, number }) });
 }
 
-/** The source of one version; without a number, of the current one. */
+/** The source of one version, or of the current one without a number. */
 export function findSource(
   connection: Connection,
   dagId: string,
@@ -70,7 +70,7 @@ export interface WholeVersion extends DagVersionRow {
   readonly source: string;
 }
 
-/** With manifest and source: one version by its number, the current one, or the one before a number. */
+/** With manifest and source: the version with this number, the current one, or the one before a number. */
 export function findWholeVersion(
   connection: Connection,
   dagId: string,
@@ -88,7 +88,7 @@ export function findWholeVersion(
   return first(connection, { columns: `${COLUMNS}, v.manifest, v.source`, from: "dag_version v", where });
 }
 
-/** By version id; runs of one edit may belong to several versions. */
+/** By version id; the runs of one edit may have several versions. */
 export async function readManifests(
   connection: Connection,
   versionIds: readonly number[],

@@ -1,4 +1,4 @@
-/** DAGs as the API lists them: the row, its current version's manifest, and facts about its runs. */
+/** DAGs as the API lists them: the row, the manifest of the current version, and facts about its runs. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
@@ -15,9 +15,9 @@ export interface DagRow {
   readonly next_interval_start: Date | null;
   readonly next_interval_end: Date | null;
   readonly next_run_after: Date | null;
-  /** Why it is paused, when nobody did it by hand. */
+  /** Why it is paused, unless a user paused it. */
   readonly pause_reason: string | null;
-  /** Of a timetable of the DAG's own: why it has no answer, how often in a row, and when it is asked again. */
+  /** For a timetable class: the error, the number of consecutive failures, and the time of the next call. */
   readonly schedule_error: ScheduleError | null;
   readonly schedule_failures: number | null;
   readonly schedule_retry_at: Date | null;
@@ -27,11 +27,11 @@ export interface DagRow {
   readonly version_created_at: Date | null;
   readonly bundle_hash: string | null;
   readonly has_task_limits: boolean;
-  /** null until the first good version. */
+  /** null until the first valid version. */
   readonly manifest: DagHeader | null;
 }
 
-/** A manifest without its tasks, which may be a hundred thousand. */
+/** A manifest without its tasks, of which there may be a hundred thousand. */
 type DagHeader = Omit<DagManifest, "groups" | "tasks">;
 
 export interface DagFilter {
@@ -51,9 +51,9 @@ export interface DagFilter {
   /** A kind, or a kind and its style: "cron", "cron/trigger". */
   readonly scheduleKinds?: readonly string[];
   readonly hasAssetSchedule?: boolean;
-  /** Of the address of an asset that its schedule names. */
+  /** Matches the URI of an asset in its schedule. */
   readonly assetPattern?: string;
-  /** Asks for DAGs of a kind there is not. */
+  /** Matches nothing: the filter names an unknown kind of DAG. */
   readonly nothing?: boolean;
 }
 
@@ -95,7 +95,6 @@ export async function dagExists(connection: Connection, dagId: string): Promise<
   return (await connection.one(adhoc("SELECT 1 FROM dag WHERE dag_id = $1"), [dagId])) !== undefined;
 }
 
-/** Runs that are neither finished nor waiting to start. */
 export async function countActiveRuns(connection: Connection, dagId: string): Promise<number> {
   const row = await connection.one<{ count: number }>(
     adhoc("SELECT count(*)::int8 AS count FROM dag_run WHERE dag_id = $1 AND state = 'running'"),
@@ -110,7 +109,7 @@ interface GroupRetries {
   readonly delay_ms: number;
 }
 
-/** The groups with retries of a DAG as it is now. */
+/** The groups with retries in the current version of a DAG. */
 export function groupRetries(connection: Connection, dagId: string): Promise<GroupRetries[]> {
   const text = `SELECT g->>'groupId' AS group_id, (g->'retry'->>'retries')::int AS retries,
       (g->'retry'->>'delayMs')::float8 AS delay_ms
@@ -201,7 +200,7 @@ function conditions(filter: DagFilter): Conditions {
   return withRuns(where, filter);
 }
 
-/** DAGs that have one run meeting all the run filters at once. */
+/** DAGs with at least one run that matches all run filters. */
 function withRuns(where: Conditions, filter: DagFilter): Conditions {
   const parts: string[] = [];
   const bounds = [

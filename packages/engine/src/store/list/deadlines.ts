@@ -9,7 +9,7 @@ export interface DeadlineRow {
   readonly dag_id: string;
   readonly run_id: string;
   readonly run_state: string;
-  /** "": of the run. */
+  /** "": the run itself. */
   readonly task_id: string;
   readonly ordinal: number;
   readonly counts_from: string;

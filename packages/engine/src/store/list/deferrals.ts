@@ -1,4 +1,4 @@
-/** Waits by task instance: the one a deferred instance is in, and those that are behind it. */
+/** Waits by task instance: the current wait of a deferred instance, and its earlier waits. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -6,12 +6,11 @@ import { type JobRow, readJobs } from "./jobs.ts";
 import { Conditions, type Listed, list, type Page } from "./query.ts";
 import { FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
-/** The wait a deferred instance is in. */
 export interface CurrentWait {
   readonly kind: string;
   readonly deferred_at: Date;
   readonly timeout_at: Date | null;
-  /** It has fired: the run's owner is about to take notice. */
+  /** Set when it has fired and the run's owner has not applied the outcome yet. */
   readonly fired_at: Date | null;
   /** null once it has fired. */
   readonly trigger: WaitedTrigger | null;
@@ -26,7 +25,7 @@ export interface WaitedTrigger {
   readonly wake_at: Date | null;
   readonly created_at: Date;
   readonly polled_at: Date | null;
-  /** Who runs it; a job that is over may still be named until another has taken the trigger. */
+  /** The job that runs it; may be an ended job until another one has claimed the trigger. */
   readonly triggerer: JobRow | null;
 }
 
@@ -36,7 +35,7 @@ interface InstanceKey {
   readonly map_index: number;
 }
 
-/** The waits of instances that are deferred, in the order of the keys; null where there is none. */
+/** The waits of deferred instances, in the order of the keys; null for other instances. */
 export async function readCurrentWaits(
   connection: Connection,
   keys: readonly InstanceKey[],
@@ -69,10 +68,10 @@ export interface DeferralRow {
   readonly fired_at: Date | null;
   readonly ended_at: Date | null;
   readonly end_kind: string | null;
-  /** Of the outcome as it is stored. */
+  /** The kind of the stored outcome. */
   readonly outcome_kind: string | null;
   readonly outcome_bytes: number | null;
-  /** Missing for an event, unless asked for: it may have a megabyte. */
+  /** Absent for an event unless requested: it may have a megabyte. */
   readonly outcome: { readonly [key: string]: Json } | null;
 }
 
@@ -97,8 +96,8 @@ export function listDeferrals(
 }
 
 /**
- * By the text, whose first key it is: an operator of `json` unescapes whatever it passes on its way, and refuses what
- * user code may well have sent (ADR 6).
+ * Read from the text, where it is the first key: a `json` operator would unescape everything before it, and would reject
+ * values that user code can send (ADR 6).
  */
 const OUTCOME_KIND = `substring(left(d.outcome::text, 100) FROM '^\\s*\\{\\s*"kind"\\s*:\\s*"(\\w+)"')`;
 const WITHOUT_EVENT = `CASE WHEN ${OUTCOME_KIND} <> 'event' THEN d.outcome END`;
@@ -134,7 +133,7 @@ function waitOf(row: WaitColumns, jobs: ReadonlyMap<number, JobRow>): CurrentWai
   };
 }
 
-/** By the attempt: an instance keeps that of the process that deferred for as long as it waits. */
+/** By the attempt: a deferred instance keeps the attempt of the process that deferred. */
 const CURRENT = statement(
   "list-current-waits",
   `SELECT k.place, d.kind, d.deferred_at, d.timeout_at, d.fired_at, g.id AS trigger_id, g.args, g.queue,

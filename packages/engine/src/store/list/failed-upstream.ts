@@ -21,12 +21,12 @@ interface ImpliedKey {
 interface FailingRow {
   readonly dag_run_id: number;
   readonly task_id: string;
-  /** null: stands for all instances of the task in `upstream_failed`. */
+  /** null: all instances of the task in `upstream_failed`. */
   readonly map_index: number | null;
   readonly ended_at: Date | null;
 }
 
-/** Of each run: so many failures are read, the earliest first. */
+/** Maximum number of failures read per run, earliest first. */
 const FAILURES_READ = 1_000;
 
 /** Index: the primary key of task_instance, by run. */
@@ -41,7 +41,7 @@ const FAILING = statement(
    ) AS f`,
 );
 
-/** In the order of the rows; null where no failure is known. */
+/** In the order of the rows; null if no failure is known. */
 export async function readFailedUpstream(
   connection: Connection,
   rows: readonly ImpliedKey[],

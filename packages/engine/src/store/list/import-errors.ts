@@ -15,7 +15,7 @@ export const IMPORT_ERROR_ORDER = {
   timestamp: "e.created_at",
   filename: "e.file",
   stacktrace: "e.message",
-  // All files are of the one DAG folder.
+  // All files are in one DAG folder.
   bundle_name: "NULL::text",
 } as const;
 

@@ -1,4 +1,4 @@
-/** The running components: schedulers, DAG processors, triggerers. */
+/** The running services: schedulers, DAG processors, triggerers. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
@@ -15,7 +15,7 @@ export interface JobRow {
   readonly heartbeat_at: Date;
   readonly ended_at: Date | null;
   readonly is_alive: boolean;
-  /** What it tells about itself. */
+  /** Facts reported by the job itself. */
   readonly facts: Json;
 }
 
@@ -26,7 +26,7 @@ export interface JobFilter {
   readonly isAlive?: boolean;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
-  /** Asks for jobs of a kind there is not. */
+  /** Matches nothing: the filter names an unknown kind of job. */
   readonly nothing?: boolean;
 }
 
@@ -38,7 +38,7 @@ export const JOB_ORDER = {
   end_date: "j.ended_at",
   latest_heartbeat: "j.heartbeat_at",
   hostname: "j.hostname",
-  // Airflow's jobs have these; ours are equal in them.
+  // Columns of Airflow's jobs that are the same for all of ours.
   dag_id: "NULL::text",
   executor_class: "NULL::text",
   unixname: "NULL::text",
@@ -63,7 +63,7 @@ export function listJobs(connection: Connection, filter: JobFilter, page: Page):
   });
 }
 
-/** By id; jobs that are gone are missing. */
+/** By id; deleted jobs are missing. */
 export async function readJobs(
   connection: Connection,
   ids: readonly number[],
@@ -77,7 +77,7 @@ export async function readJobs(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** The triggerers that hold their leases now. */
+/** The triggerers with a valid lease. */
 export function liveTriggerers(connection: Connection): Promise<JobRow[]> {
   return connection.rows(
     adhoc(`SELECT ${COLUMNS} FROM job j WHERE j.kind = 'triggerer' AND ${ALIVE} ORDER BY j.id`),
@@ -85,7 +85,7 @@ export function liveTriggerers(connection: Connection): Promise<JobRow[]> {
   );
 }
 
-/** Per kind: the newest heartbeat ever seen, and whether a job of the kind holds its lease now. */
+/** Per kind: the newest heartbeat, and whether a job of the kind has a valid lease. */
 export function componentHealth(
   connection: Connection,
 ): Promise<{ kind: string; is_alive: boolean; heartbeat_at: Date }[]> {

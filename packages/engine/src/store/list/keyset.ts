@@ -1,8 +1,8 @@
 /**
- * Pages by cursor: a cursor is the order's values of the row a page ended (or began) with, so a page costs the same
- * wherever it lies, and rows that come or go meanwhile neither shift nor repeat others. Values travel as PostgreSQL's
- * own text of them and come back as parameters, whose types PostgreSQL takes from what they are compared with; a
- * cursor somebody made up is at worst a value of the wrong type, which PostgreSQL refuses.
+ * Pages by cursor. A cursor holds the order's values of the first or last row of a page, so a page costs the same at any
+ * position, and rows that are inserted or deleted meanwhile neither shift nor repeat others. The values are PostgreSQL's
+ * text and are sent as parameters, whose types PostgreSQL infers from the comparison; a forged cursor is at worst a value
+ * of the wrong type, which PostgreSQL rejects.
  */
 import { type OrderTerm, reversed } from "./order.ts";
 
@@ -12,7 +12,7 @@ export interface Cursor {
   readonly keys: readonly (string | null)[] | null;
 }
 
-/** "" is the first page; null when it is no cursor of this order. */
+/** "" is the first page; null: not a valid cursor of this order. */
 export function readCursor(text: string, orderBy: readonly string[]): Cursor | null {
   if (text === "") return { to: "next", keys: null };
   const value = decode(text);
@@ -32,14 +32,14 @@ export function writeCursor(
   return Buffer.from(JSON.stringify([to, orderBy, keys])).toString("base64url");
 }
 
-/** The values of a row that a cursor needs, as one more column. */
+/** One more column with the values for a cursor. */
 export function keyColumn(terms: readonly OrderTerm[]): string {
   return `json_build_array(${terms.map(({ expression }) => `(${expression})::text`).join(", ")}) AS ${KEYS}`;
 }
 
 export const KEYS = "cursor_keys";
 
-/** Rows behind those with these values, in this order. */
+/** Condition for the rows after these values, in this order. */
 export function afterKeys(
   terms: readonly OrderTerm[],
   keys: readonly (string | null)[],
@@ -60,13 +60,13 @@ export function afterKeys(
     const orNull = descending && !isKey ? `(${beyond} OR ${expression} IS NULL)` : beyond;
     ways.push([...equal, orNull].join(" AND "));
     equal.push(`${expression} = ${value}`);
-    // Says again what the ways say, in the only form an index can begin at.
+    // Redundant, but the only form in which an index scan can start at the value.
     if (index === 0 && isKey) bounds.push(`${expression} ${descending ? "<=" : ">="} ${value}`);
   }
   return [...bounds, `(${ways.length === 0 ? "false" : ways.join(" OR ")})`].join(" AND ");
 }
 
-/** The order in which a page is read: backwards for a former page. */
+/** The order in which a page is read: reversed for a previous page. */
 export function readingOrder(terms: readonly OrderTerm[], cursor: Cursor): readonly OrderTerm[] {
   return cursor.to === "next" ? terms : reversed(terms);
 }

@@ -22,7 +22,7 @@ const LAST_RUNS = statement(
    ) AS r`,
 );
 
-/** By DAG; a DAG without runs is missing. */
+/** By DAG; DAGs without runs are missing. */
 export async function readLastRuns(
   connection: Connection,
   dagIds: readonly string[],

@@ -1,4 +1,4 @@
-/** Where an instance of a map lies, and what it is called: looked up for a page of instances, or the other way round. */
+/** Path and label of mapped instances: for a page of instances, or from a path or label to the instance. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import {
   compileScopes,
@@ -15,8 +15,8 @@ import { readManifests } from "./dag-versions.ts";
 
 export interface MapPlace {
   /**
-   * Its index in each list around it, from the outermost on. Shorter than the maps around its task: it stands for all
-   * instances that are to come there. Null: its task is not mapped, or nothing of it is expanded.
+   * Its index in each surrounding list, outermost first. Shorter than the number of surrounding maps: it stands for all
+   * instances that are not expanded yet. Null: the task is not mapped, or not expanded at all.
    */
   readonly path: readonly number[] | null;
   readonly label: string | null;
@@ -31,7 +31,7 @@ interface InstanceKey {
 
 const NOWHERE: MapPlace = { path: null, label: null };
 
-/** In the order of the rows. A page without mapped instances costs nothing, one without nested maps two short look-ups. */
+/** In the order of the rows. Without mapped instances there is no query, without nested maps there are two short ones. */
 export async function readMapPlaces(
   connection: Connection,
   rows: readonly InstanceKey[],
@@ -64,7 +64,7 @@ async function readLabels(
   return new Map(rows.map(({ label, map, run, task }) => [`${run} ${map} ${task}`, label]));
 }
 
-/** Of the runs that have maps in maps: of all others, the map index says it all. */
+/** For runs with nested maps: otherwise the map index is the path. */
 async function readNested(
   connection: Connection,
   keys: readonly InstanceKey[],
@@ -74,7 +74,7 @@ async function readNested(
     adhoc("SELECT DISTINCT dag_run_id FROM map_expansion WHERE dag_run_id = ANY($1) AND parent >= 0"),
     [[...versions.keys()]],
   );
-  // What stands for those to come in an item is in a nested map, whether or not any list of that has been expanded.
+  // A row for unexpanded instances of an item is in a nested map, even if none of its lists has been expanded.
   const unexpanded = keys.filter(({ map_index }) => map_index < -1);
   const runs = [...new Set([...nested, ...unexpanded].map(({ dag_run_id }) => dag_run_id))];
   if (runs.length === 0) return new Map();
@@ -91,7 +91,6 @@ async function readNested(
   );
 }
 
-/** The maps of one run. */
 export class RunMaps {
   readonly #scopes: ReadonlyMap<string, Scope>;
   readonly #scopeOf: ReadonlyMap<string, Scope | undefined>;
@@ -116,7 +115,7 @@ export class RunMaps {
     let at = ordinal;
     for (let each = scope.chain[level - 1] ?? null; each !== null; each = each.parent) {
       const expansion: Expansion | undefined = this.#expansions.around(each, at);
-      // A row that an earlier version of its DAG left behind.
+      // A row that an earlier version of the DAG left.
       if (!expansion || at >= expansion.base + expansion.length) return null;
       path.unshift(at - expansion.base);
       at = expansion.parent;
@@ -124,7 +123,7 @@ export class RunMaps {
     return level === 0 ? null : path;
   }
 
-  /** The map index at the end of a path; or where the path leaves what there is. */
+  /** The map index at the end of a path, or the depth at which the path does not exist. */
   find(
     taskId: string,
     path: readonly number[],
@@ -140,7 +139,7 @@ export class RunMaps {
     return parent;
   }
 
-  /** The map index of what stands for all that are to come in the item at the end of a path; null: there is no such item. */
+  /** The map index of the row for unexpanded instances in the item at the end of a path; null: no such item. */
   findUnexpanded(taskId: string, path: readonly number[]): number | null {
     const depth = this.depth(taskId);
     const found = path.length > 0 && path.length < depth ? this.find(taskId, path) : null;
@@ -151,7 +150,7 @@ export class RunMaps {
     return this.#scopeOf.has(taskId);
   }
 
-  /** In how many maps a task is, one in the other. */
+  /** The number of nested maps around a task. */
   depth(taskId: string): number {
     return this.#scopeOf.get(taskId)?.depth ?? 0;
   }
@@ -162,7 +161,7 @@ interface TaskKey {
   readonly taskId: string;
 }
 
-/** Instances of a task with this label: the first few. */
+/** The first few instances of a task with this label. */
 export async function findLabelled(
   connection: Connection,
   { dagRunId, taskId }: TaskKey,
@@ -177,11 +176,11 @@ export async function findLabelled(
 }
 
 export interface MapRange {
-  /** Of those that exist for an item. */
+  /** The number of expanded instances. */
   readonly count: number;
   readonly first: number | null;
   readonly last: number | null;
-  /** Whether one has the index that was asked for; also one that stands for those to come in an item. */
+  /** Whether an instance has the requested index; also true for a row of unexpanded instances. */
   readonly has: boolean;
 }
 
@@ -199,7 +198,7 @@ export async function readMapRange(
   return row!;
 }
 
-/** The first of some instances that a run does not have. */
+/** The first of these instances that the run does not have. */
 export async function findMissing(
   connection: Connection,
   dagRunId: number,

@@ -1,14 +1,14 @@
-/** The order of a list, term by term, always ending with what is unique: pages neither repeat nor skip a row. */
+/** The order of a list. It always ends with a unique key, so that pages neither repeat nor skip a row. */
 
 export interface OrderTerm {
   readonly expression: string;
   readonly descending: boolean;
-  /** Part of the unique end, hence never null. Saying NULLS FIRST of such a column keeps PostgreSQL off its index. */
+  /** Part of the unique key, hence never null. With NULLS FIRST, PostgreSQL would not use the index of such a column. */
   readonly isKey: boolean;
 }
 
 export interface Ordered {
-  /** What `orderBy` keys mean. */
+  /** The SQL expression of each `orderBy` key. */
   readonly order: Readonly<Record<string, string>>;
   /** Columns, separated by ", ": unique together, never null. */
   readonly tiebreak: string;
@@ -30,7 +30,7 @@ export function orderTerms({ order, page, tiebreak }: Ordered): OrderTerm[] {
   return [...terms.values()];
 }
 
-/** Nulls come first ascending and last descending, so that one is exactly the other reversed. */
+/** Nulls come first ascending and last descending, so that each order is the exact reverse of the other. */
 export function orderSql(terms: readonly OrderTerm[]): string {
   return terms
     .map(({ descending, expression, isKey }) => {

@@ -27,7 +27,7 @@ const HOLDERS = statement(
    ORDER BY t.started_at NULLS LAST, r.id, t.task_id, t.map_index LIMIT $2`,
 );
 
-/** The `limit` that started first, and how many there are. */
+/** The `limit` instances that started first, and the total. */
 export async function readPoolHolders(
   connection: Connection,
   pool: string,

@@ -1,14 +1,14 @@
 /**
- * Builds the SELECT behind a list endpoint: conditions that exist only when asked for, a checked order, one page and
- * the total. Column names and SQL fragments come from this folder alone; whatever a caller sends travels as a
- * parameter. Statements are unnamed, because their texts are too many to keep prepared.
+ * Builds the SELECT of a list endpoint: optional conditions, a checked order, one page and the total. Column names and
+ * SQL fragments come from this folder only; all caller input is sent as parameters. Statements are unnamed, because there
+ * are too many different texts to prepare.
  */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import { afterKeys, type Cursor, KEYS, keyColumn, readingOrder, writeCursor } from "./keyset.ts";
 import { type Ordered, orderSql, orderTerms } from "./order.ts";
 
-/** Bounds of a range filter; each may be missing. */
+/** Bounds of a range filter, each optional. */
 export interface Range<T> {
   readonly gte?: T | null;
   readonly gt?: T | null;
@@ -19,9 +19,9 @@ export interface Range<T> {
 export interface Page {
   readonly limit: number;
   readonly offset: number;
-  /** Keys of the resource's order table, "-" in front for descending. */
+  /** Keys of the resource's order table, with the prefix "-" for descending. */
   readonly orderBy?: readonly string[];
-  /** Instead of `offset`. */
+  /** Replaces `offset`. */
   readonly cursor?: Cursor;
 }
 
@@ -30,7 +30,7 @@ export interface Listed<R> {
   readonly total: number;
 }
 
-/** By cursor there is no total: what would be counted is what the cursor spares. */
+/** Pages by cursor have no total: counting would cost what the cursor saves. */
 export interface ListedPage<R> {
   readonly rows: R[];
   readonly total: number | null;
@@ -38,15 +38,15 @@ export interface ListedPage<R> {
   readonly previous: string | null;
 }
 
-/** Totals of what grows with history are exact up to this. */
+/** Totals of tables that grow with history are exact up to this number. */
 export const COUNTED_EXACTLY = 10_000;
 
-/** The WHERE of one query. A condition whose value is null or undefined is not there. */
+/** The WHERE of one query. A null or undefined value adds no condition. */
 export class Conditions {
   readonly values: unknown[];
   readonly #parts: string[] = [];
 
-  /** `around`: the query that this one is a part of, whose parameters it shares. */
+  /** `around`: the enclosing query, whose parameters it shares. */
   constructor(around?: Conditions) {
     this.values = around?.values ?? [];
   }
@@ -55,7 +55,7 @@ export class Conditions {
     return this.#parts.length === 0;
   }
 
-  /** The next parameter's place, for a fragment of one's own. */
+  /** Adds a parameter and returns its placeholder, for custom fragments. */
   bind(value: unknown): string {
     this.values.push(value);
     return `$${this.values.length}`;
@@ -76,7 +76,7 @@ export class Conditions {
       : this.raw(`${column} = ANY(${this.bind(values)})`);
   }
 
-  /** Instants are compared at the precision they are shown with, milliseconds; the database stores microseconds. */
+  /** Times are compared in milliseconds, as they are shown; the database stores microseconds. */
   between(column: string, range: Range<unknown> | undefined): this {
     for (const [key, operator, ofInstants] of RANGE_OPERATORS) {
       const value = range?.[key];
@@ -90,7 +90,7 @@ export class Conditions {
     return this;
   }
 
-  /** Airflow's `_pattern`: a substring, any case; `%` and `_` keep their SQL meaning; `|` separates alternatives. */
+  /** Airflow's `_pattern`: a substring in any case; `%` and `_` keep their SQL meaning; `|` separates alternatives. */
   matches(column: string, pattern: string | null | undefined): this {
     if (pattern === null || pattern === undefined || pattern === "" || pattern === "~") return this;
     const alternatives = pattern
@@ -101,7 +101,7 @@ export class Conditions {
     return alternatives.length === 0 ? this : this.raw(`${column} ILIKE ANY(${this.bind(alternatives)})`);
   }
 
-  /** Airflow's `_prefix_pattern`: the exact beginning; `|` separates alternatives. */
+  /** Airflow's `_prefix_pattern`: a case-sensitive prefix; `|` separates alternatives. */
   startsWith(column: string, prefix: string | null | undefined): this {
     if (prefix === null || prefix === undefined || prefix === "" || prefix === "~") return this;
     const ways = prefix
@@ -111,7 +111,7 @@ export class Conditions {
     return ways.length === 0 ? this : this.raw(`(${ways.join(" OR ")})`);
   }
 
-  /** For a filter by something no row has. */
+  /** For a filter that no row can match. */
   nothingIf(isAsked: boolean | undefined): this {
     return isAsked === true ? this.raw("false") : this;
   }
@@ -127,7 +127,7 @@ export interface ListQuery extends Ordered {
   readonly from: string;
   readonly where: Conditions;
   readonly page: Page;
-  /** Counts exactly up to here, beyond it only roughly: for tables that grow with history. */
+  /** Exact up to this count, estimated beyond it: for tables that grow with history. */
   readonly countUpTo?: number;
 }
 
@@ -140,7 +140,7 @@ export async function list<R>(connection: Connection, query: ListQuery): Promise
   return { rows, total: await totalOf(connection, query, rows.length) };
 }
 
-/** A page by cursor where one is given, else by offset. */
+/** A page by cursor if one is given, else by offset. */
 export async function listPage<R>(connection: Connection, query: ListQuery): Promise<ListedPage<R>> {
   const { columns, from, page, where } = query;
   const { cursor, orderBy = [] } = page;
@@ -149,7 +149,7 @@ export async function listPage<R>(connection: Connection, query: ListQuery): Pro
   const reading = readingOrder(terms, cursor);
   if (cursor.keys !== null) where.raw(afterKeys(reading, cursor.keys, (value) => where.bind(value)));
   const limit = Math.trunc(page.limit);
-  // One row more than asked for tells whether there is another page.
+  // One additional row shows whether there is another page.
   const text = `SELECT ${columns}, ${keyColumn(terms)} FROM ${from} ${where} ORDER BY ${orderSql(reading)} LIMIT ${limit + 1}`;
   const read = await connection.rows<R & { [KEYS]: (string | null)[] }>(adhoc(text), where.values);
   const isMore = read.length > limit;
@@ -167,7 +167,7 @@ export async function listPage<R>(connection: Connection, query: ListQuery): Pro
   };
 }
 
-/** One row by the same columns as the list, so that both show the same resource. */
+/** One row with the columns of the list, so that both show the same resource. */
 export async function first<R>(
   connection: Connection,
   query: Pick<ListQuery, "columns" | "from" | "where">,
@@ -178,7 +178,7 @@ export async function first<R>(
   );
 }
 
-/** For each bound: the comparison of numbers and text; that of instants, where a stored value counts as its whole millisecond. */
+/** Per bound: the operator for numbers and text, and for times, where a stored value counts as its whole millisecond. */
 const RANGE_OPERATORS = [
   ["gte", ">=", { operator: ">=", addMs: 0 }],
   ["gt", ">", { operator: ">=", addMs: 1 }],
@@ -187,8 +187,8 @@ const RANGE_OPERATORS = [
 ] as const;
 
 /**
- * Beyond `countUpTo` the planner's estimate, corrected by what the page shows: more than the rows up to a full page,
- * exactly the rows up to one that is not. So a client that goes on while the total promises more reads all there is.
+ * Beyond `countUpTo`: the planner's estimate, corrected by the page. After a full page the total is greater than the rows
+ * so far; after a partial page it equals them. So a client that continues until it has the total reads all rows.
  */
 async function totalOf(connection: Connection, query: ListQuery, shown: number): Promise<number> {
   const { countUpTo, from, page, where } = query;
@@ -209,7 +209,7 @@ async function totalOf(connection: Connection, query: ListQuery, shown: number):
   return isPastEnd ? Math.min(estimate, page.offset) : Math.max(estimate, page.offset + shown + 1);
 }
 
-/** A lone backslash at the end would escape our own `%`; PostgreSQL refuses such a pattern. */
+/** A single backslash at the end would escape our own `%`; PostgreSQL rejects such a pattern. */
 function danglingEscape(pattern: string): string {
   const slashes = /\\*$/.exec(pattern)![0].length;
   return slashes % 2 === 1 ? `${pattern}\\` : pattern;

@@ -1,4 +1,4 @@
-/** Runs that something drives besides the order of their tasks, with how far that is. */
+/** Signal-driven runs and runs with manual commands, with the state of their drive. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
@@ -11,12 +11,12 @@ export interface DrivenRunRow {
   readonly conf: Json;
   readonly started_at: Date | null;
   readonly version_id: number;
-  /** As its owner has stored it; null: it has not, or the run is over. */
+  /** As stored by the owner; null: not stored yet, or the run has ended. */
   readonly drive: Json;
   readonly has_drive: boolean;
-  /** By task, how many starts wait; null: none. */
+  /** The number of pending starts by task; null: none. */
   readonly starts: Readonly<Record<string, number>> | null;
-  /** Of a run that is over: what had closed it, as long as the log has its end; null: nothing, or nobody knows. */
+  /** For an ended run: what closed it, while its end is in the log; null: nothing, or unknown. */
   readonly closed_by: string | null;
 }
 
@@ -34,7 +34,7 @@ const COLUMNS = `r.id, r.dag_id, r.run_id, r.state, r.conf, r.started_at, r.vers
     (SELECT s.value->>'closedBy' FROM signal s WHERE s.namespace = 'run' AND s.key = r.dag_id || '/' || r.run_id
      ORDER BY s.id DESC LIMIT 1) END AS closed_by`;
 
-/** Those that are running. */
+/** Running runs with a drive. */
 export function listDrivenRuns(
   connection: Connection,
   filter: { readonly dagId?: string | undefined },
@@ -51,7 +51,7 @@ export function listDrivenRuns(
   });
 }
 
-/** Any run, whatever drives it. */
+/** Any run, with or without a drive. */
 export function findDrivenRun(
   connection: Connection,
   dagId: string,

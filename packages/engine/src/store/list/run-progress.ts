@@ -1,4 +1,4 @@
-/** How far one run is, who drives it, and what it has used: counted over its task instances and attempts. */
+/** Progress, owner and usage of one run, counted from its task instances and attempts. */
 import { FINISHED, type TaskState } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -9,16 +9,16 @@ interface RunLock {
   readonly hostname: string;
   readonly pid: number;
   readonly generation: number;
-  /** null: since before this was recorded. */
+  /** null: not recorded. */
   readonly since: Date | null;
 }
 
 interface SlotSeconds {
-  /** Processes were running. */
+  /** Seconds with a running process. */
   readonly running: number;
-  /** Slots of pools were held, waiting for an executor included. */
+  /** Seconds times pool slots, including the wait for an executor. */
   readonly occupied: number;
-  /** Tasks were deferred: they held no process. */
+  /** Seconds in a deferral, without a process. */
   readonly deferred: number;
 }
 
@@ -30,8 +30,8 @@ export interface RunProgress {
 }
 
 /**
- * An instance's current attempt is in `task_instance`, until the next one begins; then it is in `task_attempt`. Its process
- * ended when it deferred, also if the wait then ended the task.
+ * An instance's current attempt is in `task_instance`, and moves to `task_attempt` when the next one starts. The process
+ * of an attempt ended when it deferred, even if the wait then ended the task.
  */
 const SLOT_SECONDS = statement(
   "run-slot-seconds",
@@ -76,7 +76,7 @@ export async function readRunProgress(connection: Connection, dagRunId: number):
   };
 }
 
-/** Of all task instances, those that have ended. */
+/** The number of ended instances, and of all. */
 export function finishedOf(byState: RunProgress["byState"]): {
   readonly total: number;
   readonly finished: number;

@@ -8,7 +8,7 @@ export interface SlotHolder {
   readonly dag_id: string;
   readonly task_id: string;
   readonly is_streaming: boolean;
-  /** Instances that are queued or running. */
+  /** Queued and running instances. */
   readonly count: number;
 }
 
@@ -16,9 +16,9 @@ interface SlotHolders {
   readonly hostname: string;
   /** null: no limit. */
   readonly slots: number | null;
-  /** What the job says of itself. */
+  /** Facts reported by the job itself. */
   readonly facts: Partial<DrainFacts & SlotFacts> | null;
-  /** Those with most instances first. */
+  /** Sorted by number of instances, descending. */
   readonly holders: readonly SlotHolder[];
 }
 
@@ -38,7 +38,7 @@ const HOLDERS = statement(
    GROUP BY r.dag_id, t.task_id ORDER BY count DESC, r.dag_id, t.task_id`,
 );
 
-/** null: there is no such job, or it has ended. */
+/** null: no such job, or it has ended. */
 export async function readSlotHolders(connection: Connection, job: number): Promise<SlotHolders | null> {
   const found = await connection.one<Omit<SlotHolders, "holders">>(JOB, [job]);
   if (found === undefined) return null;

@@ -42,10 +42,10 @@ export interface TaskInstanceRow {
   readonly pid: number | null;
   readonly reason: string | null;
   readonly note: string | null;
-  /** What it waits for while it is deferred. */
+  /** The current wait of a deferred instance. */
   readonly wait: CurrentWait | null;
   readonly place: MapPlace;
-  /** Of one that is upstream_failed: the failed instance at the start of the chain, where it is known. */
+  /** For an upstream_failed instance: the failed instance at the start of the chain, if known. */
   readonly failed_upstream: FailedUpstreamRow | null;
   readonly version_id: number;
   readonly version_number: number;
@@ -88,7 +88,7 @@ export interface TaskInstanceFilter {
   readonly updatedAt?: Range<Date>;
 }
 
-/** Names one instance the way the API does. */
+/** Identifies one instance as the API does. */
 export interface InstanceAddress {
   readonly dagId: string;
   readonly runId: string;
@@ -96,11 +96,11 @@ export interface InstanceAddress {
   readonly mapIndex: number;
 }
 
-/** By its label, or by its map index: null where a task is not mapped. Where maps are nested, the API shows a path. */
+/** The label or the map index; null if the task is not mapped. For nested maps, the API shows a path. */
 const RENDERED_MAP_INDEX = `CASE WHEN t.map_index >= 0 THEN coalesce(
   (SELECT l.label FROM map_label l
    WHERE l.dag_run_id = t.dag_run_id AND l.task_id = t.task_id AND l.map_index = t.map_index), t.map_index::text) END`;
-/** The last moment on record, of the instance or of its run when that was queued again. */
+/** The latest recorded time of the instance, or of its run if the run was queued again. */
 const UPDATED_AT =
   "GREATEST(r.created_at, r.queued_at, t.scheduled_at, t.queued_at, t.started_at, t.ended_at)";
 const DURATION = "EXTRACT(EPOCH FROM t.ended_at - t.started_at)";
@@ -130,7 +130,7 @@ export const TASK_INSTANCE_ORDER = {
   scheduled_when: "t.scheduled_at",
   duration: DURATION,
   updated_at: UPDATED_AT,
-  /** Only within one run: `taskOrder` says what it means there. */
+  /** Only within one run: `taskOrder` defines it there. */
   topological_index: "NULL::int4",
 } as const;
 
@@ -149,16 +149,16 @@ export async function listTaskInstances(
       : TASK_INSTANCE_ORDER,
     tiebreak: "t.dag_run_id, t.task_id, t.map_index",
     page,
-    // The instances of one run are counted by its index alone, and people like to know how far it is.
+    // The instances of one run are counted by its index alone, and an exact total shows its progress.
     countUpTo: filter.dagIds?.length === 1 && filter.runIds?.length === 1 ? undefined : COUNTED_EXACTLY,
   });
   return { ...listed, rows: await complete(connection, listed.rows) };
 }
 
-/** The place of a task in an order, as SQL. Tasks that an earlier version of the DAG left behind come last. */
+/** SQL: the position of a task in an order. Tasks of earlier versions of the DAG come last. */
 function placeIn(taskIds: readonly string[], where: Conditions): string {
   const places = where.bind(JSON.stringify(Object.fromEntries(taskIds.map((id, index) => [id, index]))));
-  // PostgreSQL rejects a parameter that a statement does not use, and the count has no order.
+  // PostgreSQL rejects an unused parameter, and the count has no order.
   where.raw(`${places}::jsonb IS NOT NULL`);
   return `coalesce((${places}::jsonb -> t.task_id)::int4, 2147483647)`;
 }
@@ -171,7 +171,7 @@ export async function findTaskInstance(
   return row === undefined ? undefined : (await complete(connection, [row]))[0];
 }
 
-/** Of the instances of a task whatever the address says of one; null: it is not mapped, or not expanded. */
+/** Counts the mapped instances of the task at this address; null: not mapped, or not expanded. */
 export async function countMapped(
   connection: Connection,
   { dagId, runId, taskId }: InstanceAddress,
@@ -188,7 +188,7 @@ export async function countMapped(
   return row == null || row.last === null ? null : { count: row.count, last: row.last };
 }
 
-/** The instances an edit answered with, in its order of run, task and map index. */
+/** The instances affected by an edit, in the order of run, task and map index. */
 export async function readInstances(
   connection: Connection,
   keys: readonly { dagRunId: number; taskId: string; mapIndex: number }[],
@@ -204,7 +204,7 @@ export async function readInstances(
 
 type BareRow = Omit<TaskInstanceRow, "failed_upstream" | "wait" | "place">;
 
-/** Look-ups of their own, for the few rows of a page that need them: they must not burden how the page is chosen. */
+/** Separate queries for the few rows of a page that need them, so that they do not slow the selection of the page. */
 async function complete(connection: Connection, rows: readonly BareRow[]): Promise<TaskInstanceRow[]> {
   const deferred = rows.filter((row) => row.state === "deferred");
   const waits = await readCurrentWaits(connection, deferred);
@@ -217,12 +217,12 @@ async function complete(connection: Connection, rows: readonly BareRow[]): Promi
   return placed.map((row) => ({ ...row, failed_upstream: failureOf.get(row) ?? null }));
 }
 
-/** One try; the columns a try of its own does not have are the instance's. */
+/** One try; columns that a try does not have are those of the instance. */
 export type TryRow = BareRow;
 
 /**
- * All tries, the current one last. Attempts of one try number, of which all but one were lost, are one try: the
- * instance itself where it stands for that try (it has an attempt, or has ended), else the last attempt on record.
+ * All tries, the current one last. Several attempts with one try number (all but one were lost) are one try: the instance
+ * itself if it represents that try (it has an attempt, or has ended), else the last recorded attempt.
  */
 export function listTries(connection: Connection, address: InstanceAddress): Promise<TryRow[]> {
   const where = addressed(address);

@@ -1,4 +1,4 @@
-/** How the triggerers are: for the health check and for `doctor`. */
+/** Health of the triggerers, for the health check and for `doctor`. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import type { TriggererFacts } from "../trigger/triggers.ts";
@@ -7,20 +7,20 @@ import { liveTriggerers } from "./jobs.ts";
 export interface TriggererHealth {
   readonly triggers: number;
   readonly capacity: number;
-  /** Triggerers that run as many triggers as they may. */
+  /** Triggerers at their maximum number of triggers. */
   readonly full: number;
   readonly crashes: number;
   readonly suspects: number;
-  /** Triggers that should run and that no triggerer has claimed for a while, by queue. */
+  /** Triggers that should run and have not been claimed for a while, by queue. */
   readonly unclaimed: readonly { readonly queue: string; readonly triggers: number }[];
 }
 
-/** A new trigger is owned within 200 ms; after this long something is wrong. */
+/** A new trigger is claimed within 200 ms; a longer wait indicates a problem. */
 const UNCLAIMED_MS = 5_000;
-/** Counted no further: this is asked for often, and without a token. */
+/** Limits the count: the health check is called often, and without a token. */
 const MAX_UNCLAIMED = 1_000;
 
-/** From queue to queue by one step in the index, however many triggers wait in each for their moment. */
+/** One index step per queue, however many triggers sleep in each. */
 const UNCLAIMED = `
   WITH RECURSIVE queues(queue) AS (
     (SELECT min(queue) FROM trigger WHERE timed IS NULL AND owner_job IS NULL)
@@ -41,7 +41,7 @@ export async function triggererHealth(connection: Connection): Promise<Triggerer
     UNCLAIMED_MS,
     MAX_UNCLAIMED,
   ]);
-  // One that has just started has told nothing yet; one of an earlier version less.
+  // A job that has just started has no facts yet; a job of an earlier version has fewer.
   const facts = jobs.map((job) => (job.facts ?? {}) as Partial<TriggererFacts>);
   const sum = (name: "triggers" | "capacity" | "crashes" | "suspects") =>
     facts.reduce((total, each) => total + (each[name] ?? 0), 0);

@@ -1,12 +1,12 @@
-/** Triggers as the API lists them: what is waited for, by whom it is run, and how many wait. */
+/** Triggers as the API lists them: kind, owner, and number of waits. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { ALL_KIND } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
 
 /**
- * "timed": fires by itself at its moment; "hot": a live triggerer runs it; "cold": nobody has to run it now;
- * "unowned": somebody should run it and nobody does.
+ * "timed": fires at its time without a triggerer; "hot": a live triggerer runs it; "cold": no triggerer has to run it
+ * now; "unowned": a triggerer should run it and none does.
  */
 export const TRIGGER_STATES = ["hot", "cold", "timed", "unowned"] as const;
 export type TriggerState = (typeof TRIGGER_STATES)[number];
@@ -21,7 +21,7 @@ export interface TriggerRow {
   readonly replicas: number;
   readonly dag_id: string | null;
   readonly state: TriggerState;
-  /** null: never by itself. */
+  /** null: never. */
   readonly wake_at: Date | null;
   readonly created_at: Date;
   readonly claimed_at: Date | null;
@@ -39,9 +39,9 @@ export interface TriggerFilter {
   readonly kinds?: readonly string[];
   readonly queues?: readonly string[];
   readonly states?: readonly TriggerState[];
-  /** Of the schedule of this DAG. */
+  /** The trigger of this DAG's schedule. */
   readonly dagId?: string;
-  /** Run, or stood by for, by this job. */
+  /** This job is its owner or standby. */
   readonly triggererId?: number;
 }
 
@@ -76,31 +76,31 @@ export function findTrigger(connection: Connection, id: number): Promise<Trigger
   return first(connection, { columns: COLUMNS, from: FROM, where: new Conditions().equals("g.id", id) });
 }
 
-/** Whether the job of this alias holds its lease; false where there is no job. */
+/** SQL: whether the job of this alias has a valid lease; false without a job. */
 export const alive = (job: string) =>
   `COALESCE(${job}.state = 'running' AND ${job}.lease_until > now(), false)`;
 
-/** Before its time, or the schedule of a DAG that makes no runs now: nobody takes it up. */
+/** Before its time, or the schedule of a DAG that creates no runs now: no triggerer claims it. */
 const RESTS = `(g.wake_at > now()
   OR EXISTS (SELECT 1 FROM dag p WHERE p.dag_id = g.dag_id AND (p.is_paused OR p.is_stale)))`;
 
-/** Of a trigger `g` and its owner `j`. A dead owner is none: whoever comes first takes the trigger over. */
+/** For a trigger `g` and its owner `j`. A dead owner counts as none: any triggerer may take the trigger over. */
 export const TRIGGER_STATE = `CASE WHEN g.timed IS NOT NULL THEN 'timed' WHEN ${alive("j")} THEN 'hot'
   WHEN ${RESTS} THEN 'cold' ELSE 'unowned' END`;
 
 /**
- * Of a wait for all, the positions of the members that have fired, as its live owner `j` says. Without one there are none:
- * the next owner observes all of them again.
+ * For a wait for all: the positions of the members that have fired, as reported by its live owner `j`. Without an owner
+ * there are none: the next one observes all members again.
  */
 export const FIRED = `CASE WHEN g.kind = '${ALL_KIND}' AND ${alive("j")} THEN j.facts->'fired'->(g.id::text) END AS fired`;
 
-/** The driver has no date for a moment that never comes. */
+/** The driver cannot represent 'infinity'. */
 export const WAKE_AT = "NULLIF(g.wake_at, 'infinity') AS wake_at";
 
-/** Says nothing, in the words of two partial indexes: by them a few triggers are found among a million timed ones. */
+/** Always true, in the form of two partial indexes: they find a few triggers among a million timed ones. */
 const UNTIMED = "g.timed IS NULL AND (g.owner_job IS NULL OR g.owner_job IS NOT NULL)";
 
-/** The same, each as a condition. */
+/** The same states as conditions. */
 const IS_STATE: Readonly<Record<TriggerState, string>> = {
   timed: "g.timed IS NOT NULL",
   hot: `(g.timed IS NULL AND g.owner_job IS NOT NULL AND ${alive("j")})`,

@@ -1,6 +1,6 @@
 /**
- * What waits now: deferrals whose trigger has not fired. There may be a million: the page is chosen from `deferral`
- * alone, in an order that needs no other table, and the rest is looked up for its rows.
+ * Current waits: deferrals whose trigger has not fired. There may be a million: the page is selected from `deferral`
+ * alone, in an order that needs no other table, and the other columns are read for its rows.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
@@ -29,7 +29,7 @@ export interface WaitRow {
   readonly method: string | null;
   readonly deferred_at: Date;
   readonly timeout_at: Date | null;
-  /** When the task's own timeout ends the try, waits included. */
+  /** When the task's timeout ends the try, including its waits. */
   readonly task_timeout_at: Date | null;
   readonly owner_job: number | null;
   readonly owner_host: string | null;
@@ -54,11 +54,11 @@ export async function listWaiting(
 ): Promise<ListedPage<WaitRow>> {
   const chosen = await listPage<{ attempt: string }>(connection, {
     columns: "d.attempt",
-    // Left, so that the planner drops it where no condition asks for it.
+    // A LEFT JOIN, so that the planner drops it if no condition uses it.
     from: "deferral d LEFT JOIN dag_run r ON r.id = d.dag_run_id",
     where: conditions(filter),
     order: WAIT_ORDER,
-    // Not the attempt, though that is the key: a cursor shows it, and its holder could speak for the task.
+    // Not the attempt, although it is the key: a cursor would expose it, and its holder could report for the task.
     tiebreak:
       page.orderBy?.[0]?.endsWith("trigger_id") === true
         ? "d.waits_on, d.dag_run_id, d.task_id, d.map_index"
@@ -68,7 +68,7 @@ export async function listWaiting(
   });
   const attempts = chosen.rows.map(({ attempt }) => attempt);
   if (attempts.length === 0) return { ...chosen, rows: [] };
-  // A wait that ended between the two statements is missing, as it would be a moment later.
+  // A wait that ended between the two statements is missing, which is correct.
   const rows = await connection.rows<Omit<WaitRow, "place">>(DETAILS, [attempts]);
   const places = await readMapPlaces(connection, rows);
   return { ...chosen, rows: rows.map((row, index) => ({ ...row, place: places[index]! })) };
@@ -84,7 +84,7 @@ function conditions(filter: WaitFilter): Conditions {
     .equals("r.run_id", filter.runId);
 }
 
-/** Timeouts are looked up once per version and task: a manifest may have megabytes, its rows be thousands. */
+/** Timeouts are read once per version and task: a manifest may have megabytes, and there may be thousands of rows. */
 const DETAILS = statement(
   "list-waiting-details",
   `WITH wait AS MATERIALIZED (

@@ -1,4 +1,4 @@
-/** The facts behind "why is this task not running", each a cheap look at rows the scheduler looks at, too. */
+/** The facts behind "why is this task not running": cheap reads of the rows that the scheduler also uses. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 
@@ -10,7 +10,7 @@ export interface StateCount {
   readonly first: number;
 }
 
-/** States of some tasks of one run, counted per task. */
+/** The number of instances per state, for some tasks of one run. */
 export function countStates(
   connection: Connection,
   dagRunId: number,
@@ -23,7 +23,7 @@ export function countStates(
   );
 }
 
-/** Of one task of a run: how many are in each state, and the first of them for whom there is an item. */
+/** For one task of a run: the number of instances in each state, and the first expanded one. */
 export function firstInStates(
   connection: Connection,
   dagRunId: number,
@@ -38,7 +38,7 @@ export function firstInStates(
 }
 
 export interface Activity {
-  /** Instances of the run that are queued or running; and those of the same task among them. */
+  /** Queued and running instances of the run; and those of the same task. */
   readonly in_run: number;
   readonly of_task: number;
 }
@@ -56,7 +56,7 @@ export async function countActivity(
   return row!;
 }
 
-/** Running runs of the DAG, without those of backfills: they have limits of their own. */
+/** Running runs of the DAG, without those of backfills, which have limits of their own. */
 export async function countRunningRuns(connection: Connection, dagId: string): Promise<number> {
   const row = await connection.one<{ count: number }>(
     adhoc(`SELECT count(*)::int8 AS count FROM dag_run
@@ -72,7 +72,7 @@ export interface SlotCount {
   readonly occupied: number;
 }
 
-/** Pools by name, the engine's own limits among them. */
+/** Pools by name, including internal limits. */
 export function readSlots(connection: Connection, names: readonly string[]): Promise<SlotCount[]> {
   return connection.rows(adhoc("SELECT name, slots, occupied FROM pool WHERE name = ANY($1) ORDER BY name"), [
     [...names],
@@ -86,7 +86,7 @@ interface WiderTask {
   readonly pool_slots: number;
 }
 
-/** The best task in the same pool that goes before this one and does not fit, though the pool is large enough for it. */
+/** The best task in the same pool that precedes this one and does not fit now, although the pool is large enough. */
 export function widerAhead(
   connection: Connection,
   { dag_run_id, pool, pool_slots, priority_weight }: WaitingTask,
@@ -115,12 +115,12 @@ export interface BlockingRun {
   readonly run_id: string;
 }
 
-/** So many runs are looked back over. */
+/** The number of earlier runs to check. */
 const PAST_RUNS = 1_000;
 
 /**
- * The earlier runs that keep these tasks of a run from starting, the latest first, by the rule of `store/plan/past.ts`: each has
- * not ended them well. It goes on beyond a run only while they have not begun there. Index: dag_run_logical_date.
+ * The earlier runs that block these tasks of a run, latest first, by the rule of `store/plan/past.ts`: the tasks have
+ * not succeeded there. An older run is included only if they have not started in the newer ones. Index: dag_run_logical_date.
  */
 export function blockingRuns(
   connection: Connection,

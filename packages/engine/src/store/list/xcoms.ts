@@ -1,4 +1,4 @@
-/** What tasks left for others to read. */
+/** Task outputs (XComs). */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
@@ -58,7 +58,7 @@ export function listXComs(connection: Connection, filter: XComFilter, page: Page
   });
 }
 
-/** What stands for a large output has no value here: whoever wants it reads it from its store. */
+/** A large output has no value here: read it from its object store. */
 export async function findXCom(
   connection: Connection,
   filter: Required<Pick<XComFilter, "dagIds" | "runIds" | "taskIds" | "mapIndex" | "key">>,
@@ -71,7 +71,7 @@ export async function findXCom(
   return row && (await withReferences(connection, [row]))[0];
 }
 
-/** What these tasks of a run answered, mapped ones in the order of their indexes. */
+/** The outputs of these tasks of a run, mapped ones in the order of their indexes. */
 export async function readOutputs(
   connection: Connection,
   dagRunId: number,

@@ -1,13 +1,13 @@
--- The data model, in the order of the architecture's sentence: components, code, what is planned, runs and their tasks,
--- pools, waiting, signals, what drives a run, notices, outputs, settings, access.
+-- The data model, in this order: services, code, schedules and backfills, runs and tasks, pools, waits, signals, assets,
+-- run drives, notices, outputs, settings, access.
 --
 -- Times are timestamptz and come from the database clock. Values written by user code are `json`, not `jsonb`: jsonb
--- refuses \u0000 and lone surrogates, and one such value must never fail a whole batch.
+-- rejects \u0000 and lone surrogates, and one such value must not fail a whole batch.
 
--- Components -----------------------------------------------------------------------------------------------------
+-- Services -------------------------------------------------------------------------------------------------------
 
--- One row per running component. A job is alive while lease_until lies in the future, by the database's clock. A 'driver'
--- is a program that submits runs of its own choice and owns them as a scheduler does.
+-- One row per running service. A job is alive while lease_until is in the future, by the database's clock. A 'driver' is
+-- a user's program that submits runs and owns them as a scheduler does.
 CREATE TABLE job (
   id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   kind         text NOT NULL CHECK (kind IN ('scheduler', 'dag_processor', 'triggerer', 'api', 'backfill', 'driver')),
@@ -19,32 +19,32 @@ CREATE TABLE job (
   heartbeat_at timestamptz NOT NULL DEFAULT now(),
   lease_until  timestamptz NOT NULL,
   ended_at     timestamptz,
-  -- What the component tells about itself, e.g. how many triggers it runs.
+  -- Facts reported by the service itself, e.g. the number of triggers it runs.
   facts        json,
   -- The DAGs whose runs it claims; NULL: all. Peers hand it no runs of other DAGs.
   dags         text[],
-  -- How many tasks a scheduler can run at once (NULL: no limit, or not a scheduler), and how many more it could start now:
-  -- peers read both before they leave a queued run to it, or hand one over.
+  -- How many tasks a scheduler can run at once (NULL: no limit, or not a scheduler), and how many more it could start now
+  -- (negative: tasks that wait for slots). Peers read both before they leave a queued run to it, or hand one over.
   slots        integer,
   free_slots   integer NOT NULL DEFAULT 0
 );
 CREATE INDEX job_running ON job (kind, lease_until) WHERE state = 'running';
--- Read with every renewal of a lease: which jobs have ended lately.
+-- Read with every renewal of a lease: jobs that have ended recently.
 CREATE INDEX job_ended ON job (ended_at) WHERE state <> 'running';
 
 -- Code -----------------------------------------------------------------------------------------------------------
 
--- Code that many bundles share (the SDK's part of each), once, by content hash. Never updated.
+-- Code shared by many bundles (the SDK's part), stored once by content hash. Never updated.
 CREATE TABLE prelude (
   hash       text PRIMARY KEY,
-  -- What its code declares.
+  -- The names that its code declares.
   names      text[] NOT NULL,
   code       text NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Code, by content hash. Never updated; two processors that store the same hash store the same bytes. A task runs `head`,
--- then the prelude, then `code`.
+-- Code by content hash. Never updated; processors that store the same hash store the same bytes. A task runs `head`, then
+-- the prelude, then `code`.
 CREATE TABLE bundle (
   hash         text PRIMARY KEY,
   head         text NOT NULL DEFAULT '',
@@ -55,14 +55,14 @@ CREATE TABLE bundle (
 );
 CREATE INDEX bundle_prelude ON bundle (prelude_hash);
 
--- Files that bundles require besides their code, once, by content hash. Never updated.
+-- Files that bundles require besides their code, stored once by content hash. Never updated.
 CREATE TABLE bundled_file (
   hash       text PRIMARY KEY,
   content    bytea NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Which bundle requires which file. The file's place in the bundle is part of the bundle's code.
+-- Which bundle requires which file. The file's path in the bundle is part of the bundle's code.
 CREATE TABLE bundle_file (
   bundle_hash text NOT NULL REFERENCES bundle ON DELETE CASCADE,
   file_hash   text NOT NULL REFERENCES bundled_file,
@@ -72,19 +72,19 @@ CREATE INDEX bundle_file_file ON bundle_file (file_hash);
 
 CREATE TABLE dag (
   dag_id              text PRIMARY KEY,
-  file                text NOT NULL,
+  file                text NOT NULL, -- path in the DAG folder
   is_paused           boolean NOT NULL,
-  -- Why it is paused, if no person paused it.
+  -- Why it is paused, unless a user paused it.
   pause_reason        text,
-  -- Failures before this moment do not count for an automatic pause: set when the DAG is unpaused.
+  -- Failures before this time do not count for an automatic pause: set when the DAG is unpaused.
   failures_since      timestamptz,
-  -- Its file is gone, or no longer declares it.
+  -- Its file is deleted, or no longer declares it.
   is_stale            boolean NOT NULL DEFAULT false,
-  version_id          bigint,
-  -- Of the current version: such DAGs are looked for at every heartbeat.
+  version_id          bigint, -- the current version; NULL until the first one
+  -- From the current version: continuous DAGs are searched at every heartbeat.
   is_continuous       boolean NOT NULL DEFAULT false,
   last_parsed_at      timestamptz NOT NULL DEFAULT now(),
-  -- The next run of the schedule; next_run_after NULL: none. Moved on in the transaction that creates the run.
+  -- The next run of the schedule; next_run_after NULL: none. Advanced in the transaction that creates the run.
   next_logical_date   timestamptz,
   next_interval_start timestamptz,
   next_interval_end   timestamptz,
@@ -95,15 +95,15 @@ CREATE INDEX dag_continuous ON dag (dag_id) WHERE is_continuous;
 CREATE INDEX dag_file ON dag (file);
 CREATE INDEX dag_current_version ON dag (version_id);
 
--- A version is made when the code of a DAG's file changes, and never otherwise. The generated columns are what claims read
--- of a version: the manifest may have megabytes and would be decompressed at each read.
+-- A version is created when the code of a DAG's file changes, and only then. The generated columns are read by claims:
+-- the manifest may have megabytes and would be decompressed at each read.
 CREATE TABLE dag_version (
   id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_id          text NOT NULL REFERENCES dag ON DELETE CASCADE,
-  number          integer NOT NULL,
+  number          integer NOT NULL, -- per DAG, from 1
   bundle_hash     text NOT NULL REFERENCES bundle,
   manifest        jsonb NOT NULL,
-  source          text NOT NULL,
+  source          text NOT NULL, -- the text of the DAG file
   created_at      timestamptz NOT NULL DEFAULT now(),
   task_count      integer NOT NULL GENERATED ALWAYS AS (coalesce(jsonb_array_length(manifest->'tasks'), 0)) STORED,
   max_active_runs integer NOT NULL GENERATED ALWAYS AS (coalesce((manifest->>'maxActiveRuns')::integer, 16)) STORED,
@@ -120,56 +120,56 @@ ALTER TABLE dag ADD CONSTRAINT dag_version_fk FOREIGN KEY (version_id) REFERENCE
 CREATE TABLE import_error (
   id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   file       text NOT NULL UNIQUE,
-  message    text NOT NULL,
+  message    text NOT NULL, -- why the file could not be imported
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Plan -----------------------------------------------------------------------------------------------------------
+-- Schedules and backfills ------------------------------------------------------------------------------------------
 
--- DAGs whose schedule is a class of their bundle. The class is called in a process of its own, outside of any transaction;
--- its answer is the plan in the row of `dag`. A transaction that writes both rows locks that of `dag` first.
+-- DAGs whose schedule is a timetable class in their bundle. The class is called in a separate process, outside of any
+-- transaction; its result is the plan in the row of `dag`. A transaction that writes both rows locks that of `dag` first.
 CREATE TABLE dag_timetable (
   dag_id              text PRIMARY KEY REFERENCES dag ON DELETE CASCADE,
-  -- When to call it. While a scheduler calls it: when that scheduler counts as dead. NULL: the plan is the answer.
+  -- When to call it. During a call: when the calling scheduler counts as dead. NULL: the plan is current.
   ask_at              timestamptz,
-  -- Grows with each call, and with each reason for a new one: the answer to an older call is dropped.
+  -- Incremented by each call and each new request: the result of an older call is dropped.
   asked               bigint NOT NULL DEFAULT 0,
-  -- When the plan was given: an answer that was given before its moment and is used much later is asked for again.
+  -- When the plan was stored: a result that was stored before its due time and is used much later is requested again.
   answered_at         timestamptz,
-  -- The run that it asked for last.
+  -- The last run that it returned.
   last_logical_date   timestamptz,
   last_interval_start timestamptz,
   last_interval_end   timestamptz,
-  -- Failed calls in a row, and the error of the last one.
+  -- Consecutive failed calls, and the error of the last one.
   failures            integer NOT NULL DEFAULT 0,
   error               json
 );
 CREATE INDEX dag_timetable_ask ON dag_timetable (ask_at) WHERE ask_at IS NOT NULL;
 
--- A backfill: the runs of a DAG's schedule for a range of dates. Its job (kind 'backfill') owns it as a scheduler owns
--- a run, makes the run of one date after the other, and drives them with a limit of its own.
+-- A backfill: the runs of a DAG's schedule for a range of dates. Its job (kind 'backfill') owns it as a scheduler owns a
+-- run, creates the runs date by date, and drives them with a limit of its own.
 CREATE TABLE backfill (
   id              bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_id          text NOT NULL REFERENCES dag ON DELETE CASCADE,
-  -- The schedule as it was when the backfill was made: a later change of the DAG does not shift the dates.
+  -- The schedule when the backfill was created: a later change of the DAG does not shift the dates.
   schedule        jsonb NOT NULL,
-  -- From where an interval counts: the DAG's start.
+  -- The origin of an interval schedule: the DAG's start.
   anchor          timestamptz,
-  -- The version of new runs; NULL, or no longer there: the DAG's current version.
+  -- The version of new runs; NULL (also after its deletion): the DAG's current version.
   version_id      bigint REFERENCES dag_version ON DELETE SET NULL,
   from_date       timestamptz NOT NULL,
   to_date         timestamptz NOT NULL,
-  reprocess       text NOT NULL CHECK (reprocess IN ('none', 'failed', 'completed')),
-  is_reverse      boolean NOT NULL,
-  max_active      integer NOT NULL CHECK (max_active > 0),
-  -- NULL: none was given; runs that are cleared then keep their own.
+  reprocess       text NOT NULL CHECK (reprocess IN ('none', 'failed', 'completed')), -- existing runs to clear
+  is_reverse      boolean NOT NULL, -- newest date first
+  max_active      integer NOT NULL CHECK (max_active > 0), -- running runs at a time
+  -- NULL: not given; cleared runs then keep their own.
   conf            json,
   stop_on_failure boolean NOT NULL,
   state           text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'paused', 'done', 'failed', 'cancelled')),
-  -- It makes no more runs, and comes to this state when those under way have ended.
+  -- Set: it creates no more runs, and gets this state when its running runs have ended.
   ending          text CHECK (ending IN ('failed', 'cancelled')),
   total_runs      integer NOT NULL,
-  -- The next date, and how many dates went before it. NULL: there is none left.
+  -- The next date, and the number of dates before it. NULL: none left.
   next_date       timestamptz,
   next_ordinal    integer NOT NULL DEFAULT 0,
   owner_job       bigint REFERENCES job ON DELETE SET NULL,
@@ -186,8 +186,8 @@ CREATE INDEX backfill_owner ON backfill (owner_job) WHERE owner_job IS NOT NULL;
 
 -- Runs and tasks -------------------------------------------------------------------------------------------------
 
--- owner_job and generation are the run's lock: every write of an owner names both and fails when either has changed.
--- A manual edit (clear, mark, cancel) raises the generation, so that the owner reloads before it writes again.
+-- owner_job and generation fence the run: every write of an owner carries both and fails when either has changed. A
+-- manual edit (clear, mark, cancel) raises the generation, so that the owner reloads before it writes again.
 CREATE TABLE dag_run (
   id               bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_id           text NOT NULL REFERENCES dag ON DELETE CASCADE,
@@ -197,20 +197,20 @@ CREATE TABLE dag_run (
   logical_date     timestamptz,
   interval_start   timestamptz,
   interval_end     timestamptz,
-  run_after        timestamptz NOT NULL DEFAULT now(),
-  -- Of a schedule that is partitioned.
+  run_after        timestamptz NOT NULL DEFAULT now(), -- not started before
+  -- For a partitioned schedule.
   partition_key    text,
   conf             json NOT NULL DEFAULT '{}',
   version_id       bigint NOT NULL REFERENCES dag_version,
   triggered_by     text NOT NULL,
   triggering_user  text,
-  note             text,
-  -- A run that was ended by hand while teardowns are left in it: its state when those have ended, whatever its tasks say.
-  -- The reason is in end_reason already. NULL: it ends as its tasks do.
+  note             text, -- of a user
+  -- Set when a user ended the run and teardowns still have to run: its state after them, regardless of its tasks. The
+  -- reason is in end_reason. NULL: the tasks decide.
   ending           text CHECK (ending IN ('success', 'failed')),
   end_reason       text,
-  clear_number     integer NOT NULL DEFAULT 0,
-  -- A run that failed and is tried again stays the same run: which try it is at, and when the next one begins.
+  clear_number     integer NOT NULL DEFAULT 0, -- incremented by each clear
+  -- A failed run that is retried stays the same run: its current try, and when the next one starts.
   try_number       integer NOT NULL DEFAULT 1,
   retry_at         timestamptz,
   created_at       timestamptz NOT NULL DEFAULT now(),
@@ -219,20 +219,20 @@ CREATE TABLE dag_run (
   ended_at         timestamptz,
   owner_job        bigint REFERENCES job,
   generation       bigint NOT NULL DEFAULT 0,
-  -- Since when owner_job has owned the run; without meaning while there is none.
+  -- When owner_job acquired the run; meaningless without an owner.
   owned_since      timestamptz,
-  -- While the backfill is open only its job starts and drives the run; afterwards the run is as any other.
+  -- While the backfill is open, only its job starts and drives the run; afterwards the run is like any other.
   backfill_id      bigint REFERENCES backfill,
-  -- The task instance that asked for this run.
+  -- The task instance that created this run.
   parent_run_id    bigint REFERENCES dag_run ON DELETE SET NULL,
   parent_task_id   text,
   parent_map_index integer,
-  -- Of a sub-DAG: the try that it is a part of, and with which it ends. NULL: a run on its own.
+  -- For a sub-DAG: the try of the parent that it belongs to, and ends with. NULL: an independent run.
   parent_try       integer,
   UNIQUE (dag_id, run_id)
 );
 CREATE UNIQUE INDEX dag_run_logical_date ON dag_run (dag_id, logical_date) WHERE logical_date IS NOT NULL;
--- The indexes by which schedulers read: finished runs are in none of them.
+-- Indexes for schedulers: they contain no finished runs.
 CREATE INDEX dag_run_queued ON dag_run (run_after, id) WHERE state = 'queued';
 CREATE INDEX dag_run_queued_of_dag ON dag_run (dag_id, run_after, id) WHERE state = 'queued';
 CREATE INDEX dag_run_backlog ON dag_run (dag_id) WHERE state = 'queued' AND run_type = 'scheduled';
@@ -240,20 +240,20 @@ CREATE INDEX dag_run_running ON dag_run (dag_id, owner_job) WHERE state = 'runni
 CREATE INDEX dag_run_owner ON dag_run (owner_job) WHERE owner_job IS NOT NULL;
 CREATE INDEX dag_run_of_backfill ON dag_run (backfill_id, state) WHERE backfill_id IS NOT NULL;
 CREATE INDEX dag_run_sub_dag ON dag_run (id) WHERE parent_try IS NOT NULL AND state IN ('queued', 'running');
--- The latest runs of a DAG without a read of its whole history: lists of DAGs, `@latest`, pages of a DAG's runs.
+-- The latest runs of a DAG without reading its history: lists of DAGs, `@latest`, pages of a DAG's runs.
 CREATE INDEX dag_run_latest ON dag_run (dag_id, run_after, id);
--- The last runs of a DAG, for their average.
+-- The last successful runs of a DAG, for their average duration.
 CREATE INDEX dag_run_succeeded ON dag_run (dag_id, ended_at) WHERE state = 'success';
 CREATE INDEX dag_run_parent ON dag_run (parent_run_id) WHERE parent_run_id IS NOT NULL;
 -- For retention.
 CREATE INDEX dag_run_ended ON dag_run (ended_at) WHERE ended_at IS NOT NULL;
 CREATE INDEX dag_run_version ON dag_run (version_id);
 
--- The outcome of each date of a backfill. created, cleared: the run is the backfill's. kept: there was one, and it was left
--- alone. awaited: one was under way, owned by another job; the backfill waits for it, and counts it.
+-- The outcome of each date of a backfill. created, cleared: the run belongs to the backfill. kept: a run existed and was
+-- not changed. awaited: a run of another job was in progress; the backfill waits for it and counts it.
 CREATE TABLE backfill_date (
   backfill_id  bigint NOT NULL REFERENCES backfill ON DELETE CASCADE,
-  ordinal      integer NOT NULL,
+  ordinal      integer NOT NULL, -- in the order of processing
   logical_date timestamptz NOT NULL,
   action       text NOT NULL CHECK (action IN ('created', 'cleared', 'kept', 'awaited')),
   dag_run_id   bigint REFERENCES dag_run ON DELETE SET NULL,
@@ -262,74 +262,50 @@ CREATE TABLE backfill_date (
 CREATE INDEX backfill_date_run ON backfill_date (dag_run_id) WHERE dag_run_id IS NOT NULL;
 CREATE INDEX backfill_date_awaited ON backfill_date (backfill_id) WHERE action = 'awaited';
 
--- The table with the most writes. Its one index never changes after insert, so every state change is a HOT update: add no
--- index of a column that changes.
+-- The table with the most writes. Its only index never changes after the insert, so every state change is a HOT update:
+-- do not index a column that changes.
 CREATE TABLE task_instance (
   dag_run_id         bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id            text NOT NULL,
-  map_index          integer NOT NULL DEFAULT -1,
+  map_index          integer NOT NULL DEFAULT -1, -- -1: not mapped
   state              text NOT NULL DEFAULT 'none' CHECK (state IN ('none', 'scheduled', 'queued', 'running', 'restarting',
                        'up_for_retry', 'up_for_reschedule', 'deferred', 'success', 'failed', 'skipped', 'upstream_failed', 'removed')),
-  -- A person set its state: it stays, whatever its upstream does, until it is cleared or begins again. An end that neither
-  -- a person nor an attempt has set follows from the rest of the run, and is judged again after an edit.
+  -- A user set its state: it stays, regardless of its upstream, until it is cleared or starts again. An end state set by
+  -- neither a user nor an attempt follows from the rest of the run, and is evaluated again after an edit.
   is_marked          boolean NOT NULL DEFAULT false,
   try_number         integer NOT NULL DEFAULT 0,
   max_tries          integer NOT NULL DEFAULT 0,
-  infra_losses       integer NOT NULL DEFAULT 0,
-  -- Whose reports count: new at every dispatch and every resume.
+  infra_losses       integer NOT NULL DEFAULT 0, -- attempts of this try lost without a fault of the task
+  -- Only reports of this attempt count: new at every dispatch and every resume.
   attempt            uuid,
   -- The attempt that deferred, whose wait this try resumes from. NULL: the try starts at the beginning.
   resumed_attempt    uuid,
   scheduled_at       timestamptz,
   queued_at          timestamptz,
-  -- Of the try. An attempt that goes on after a wait has a start of its own.
+  -- Start of the try; an attempt that resumes after a wait has its own start.
   started_at         timestamptz,
   attempt_started_at timestamptz,
   ended_at           timestamptz,
-  retry_at           timestamptz,
+  retry_at           timestamptz, -- next try or next check
   pool               text NOT NULL,
   pool_slots         integer NOT NULL,
-  -- A second counter of which the instance takes one slot (max active per DAG): also a row of `pool`.
+  -- Internal counters (rows of `pool`) of which the instance takes one slot each, e.g. maxActivePerDag; one name per line.
   limit_key          text,
-  -- Deferred, and still counted by its pool: decided when it defers, so that no later change of the pool can miscount it.
+  -- Deferred, but still counted by its pool: decided when it defers, so that a change of the pool cannot miscount it.
   keeps_slot         boolean NOT NULL DEFAULT false,
   queue              text NOT NULL,
   priority_weight    integer NOT NULL,
   executor           text,
   operator           text NOT NULL,
-  executor_job       bigint,
+  executor_job       bigint, -- the job that runs the attempt
   hostname           text,
   pid                integer,
-  reason             text,
+  reason             text, -- why it is in this state
   note               text,
   PRIMARY KEY (dag_run_id, task_id, map_index)
 ) WITH (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.02);
 
--- One change of an instance, as a batch passes it. PostgreSQL makes a table of each array that it unnests: a small batch
--- would spend more on twenty arrays, one for each column, than on the rows that it changes.
-CREATE TYPE tw_instance_move AS (
-  run                bigint,
-  task               text,
-  map                integer,
-  from_state         text,
-  from_attempt       uuid,
-  to_state           text,
-  attempt            uuid,
-  try_number         integer,
-  infra_losses       integer,
-  scheduled_at       float8,
-  queued_at          float8,
-  started_at         float8,
-  ended_at           float8,
-  retry_at           float8,
-  pid                integer,
-  reason             text,
-  resumed_attempt    uuid,
-  attempt_started_at float8,
-  keeps_slot         boolean
-);
-
--- Tries that have ended and were followed by another: retried, lost or cleared. The current try is in task_instance.
+-- Ended tries that were followed by another: retried, lost or cleared. The current try is in task_instance.
 CREATE TABLE task_attempt (
   attempt      uuid PRIMARY KEY,
   dag_run_id   bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
@@ -341,20 +317,20 @@ CREATE TABLE task_attempt (
   queued_at    timestamptz,
   started_at   timestamptz,
   ended_at     timestamptz,
-  executor_job bigint,
+  executor_job bigint, -- the job that ran it
   hostname     text,
   pid          integer,
   reason       text
 );
 CREATE INDEX task_attempt_instance ON task_attempt (dag_run_id, task_id, map_index, try_number);
 
--- Groups with retries or callbacks whose state must be stored: without a row, a group is at its first try. A mapped group
--- has a row per item; -1: one row for the group. Written by the run's owner, in the batch that changes the group.
+-- Groups with retries or callbacks whose state is stored: without a row, a group is at its first try. A mapped group has
+-- a row per item; -1: one row for the group. Written by the run's owner, in the batch that changes the group.
 CREATE TABLE run_group (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   group_id   text NOT NULL,
   map_index  integer NOT NULL DEFAULT -1,
-  -- waiting: it failed, and the next try begins at retry_at. success, failed, skipped: it has ended for good.
+  -- waiting: it failed, and the next try starts at retry_at. success, failed, skipped: it has ended permanently.
   state      text NOT NULL CHECK (state IN ('open', 'waiting', 'success', 'failed', 'skipped')),
   try_number integer NOT NULL,
   max_tries  integer NOT NULL,
@@ -362,21 +338,21 @@ CREATE TABLE run_group (
   PRIMARY KEY (dag_run_id, group_id, map_index)
 );
 
--- The length of a list that a map of a run runs over, beneath one item of the map around it (-1: there is none). Its items
--- have the map indexes from `base` on. The rows of its tasks may be fewer for a while: a long list is expanded in pieces.
+-- The length of a list that a map of a run iterates over, within one item of the enclosing map (-1: none). Its items have
+-- the map indexes from `base` on. A long list is expanded in parts: its tasks may temporarily have fewer rows.
 CREATE TABLE map_expansion (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   map_id     text NOT NULL,
-  parent     integer NOT NULL,
+  parent     integer NOT NULL, -- map index of the enclosing item
   base       integer NOT NULL,
   length     integer NOT NULL CHECK (length > 0),
-  -- The highest try of the instances that were here before the list was expanded again: new tries go on from it.
+  -- The highest try of the instances before the list was expanded again: new tries continue from it.
   tries      integer NOT NULL DEFAULT 0,
   PRIMARY KEY (dag_run_id, map_id, parent)
 );
 
--- The name of an instance of a labelled map, as people see it: the labels of all maps around it, or the index where one
--- has none. Written and deleted with the instance; a map without labels has no rows here.
+-- The displayed name of an instance of a labelled map: the labels of all enclosing maps, or the index of a map without
+-- labels. Written and deleted with the instance; a map without labels has no rows here.
 CREATE TABLE map_label (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id    text NOT NULL,
@@ -385,21 +361,21 @@ CREATE TABLE map_label (
   PRIMARY KEY (dag_run_id, task_id, map_index)
 );
 
--- Admission ------------------------------------------------------------------------------------------------------
+-- Pools ----------------------------------------------------------------------------------------------------------
 
--- Slots, and how many are taken: changed only in the transaction that changes the task's state. slots < 0: no limit.
--- Names that begin with '@' are the engine's own ("@dag/task": max active instances of a task) and are not listed.
+-- Slots, and how many are occupied: changed only in the transaction that changes the task's state. slots < 0: no limit.
+-- Names that begin with '@' are internal counters ("@dag/task": maximum active instances of a task) and are not listed.
 CREATE TABLE pool (
   name             text PRIMARY KEY,
   slots            integer NOT NULL,
   occupied         integer NOT NULL DEFAULT 0 CHECK (occupied >= 0),
-  include_deferred boolean NOT NULL DEFAULT false,
+  include_deferred boolean NOT NULL DEFAULT false, -- deferred tasks keep their slots
   description      text
 ) WITH (fillfactor = 20);
 INSERT INTO pool (name, slots, description) VALUES ('default_pool', 128, 'Every task that names no other pool');
 
--- Of each width, the best task that a scheduler cannot queue for lack of slots: a freed slot goes to the best of all
--- schedulers. A task that does not fit lets narrower ones pass.
+-- Per number of slots, the best task that a scheduler cannot queue for lack of slots: a freed slot goes to the best task
+-- of all schedulers. A task that needs more slots than are free does not block smaller ones.
 CREATE TABLE pool_waiter (
   pool            text NOT NULL REFERENCES pool ON DELETE CASCADE,
   job_id          bigint NOT NULL REFERENCES job ON DELETE CASCADE,
@@ -407,35 +383,35 @@ CREATE TABLE pool_waiter (
   logical_date    timestamptz,
   map_index       integer NOT NULL,
   slots           integer NOT NULL,
-  -- How many tasks wait that it stands for: when several slots are freed at once, each is for one of them.
+  -- The number of waiting tasks that it represents: of several slots freed at once, each is for one of them.
   amount          integer NOT NULL DEFAULT 1,
   PRIMARY KEY (pool, job_id, slots)
 );
 
--- Waiting --------------------------------------------------------------------------------------------------------
+-- Waits ----------------------------------------------------------------------------------------------------------
 
--- What tasks wait for, shared by all that wait for the same.
+-- Triggers that tasks wait for. Equal waits share one trigger.
 CREATE TABLE trigger (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  -- Of all that makes two waits the same (kind, arguments, bundle, queue): equal ones share one row and one poll.
+  -- Hash of everything that makes two waits equal (kind, arguments, bundle, queue): they share one row and one poll.
   fingerprint bytea NOT NULL UNIQUE,
   kind        text NOT NULL,
   args        json NOT NULL,
   -- NULL: built in.
   bundle_hash text REFERENCES bundle,
   queue       text NOT NULL,
-  replicas    smallint NOT NULL CHECK (replicas IN (1, 2)),
+  replicas    smallint NOT NULL CHECK (replicas IN (1, 2)), -- triggerers that run it
   -- Set: the schedule of that DAG, one run per event.
   dag_id      text REFERENCES dag ON DELETE CASCADE,
-  -- No triggerer has to run it before.
+  -- No triggerer has to run it before this time.
   wake_at     timestamptz NOT NULL,
-  -- Set: it fires at wake_at with this payload, and no triggerer has to run it.
+  -- Set: it fires at wake_at with this payload, without a triggerer.
   timed       json,
   owner_job   bigint REFERENCES job,
   -- The second triggerer of a trigger with two replicas.
   standby_job bigint REFERENCES job,
-  claimed_at  timestamptz,
-  polled_at   timestamptz,
+  claimed_at  timestamptz, -- by owner_job
+  polled_at   timestamptz, -- last complete check
   created_at  timestamptz NOT NULL DEFAULT now()
 ) WITH (fillfactor = 80);
 CREATE INDEX trigger_timed ON trigger (wake_at) WHERE timed IS NOT NULL;
@@ -446,28 +422,28 @@ CREATE INDEX trigger_single ON trigger (queue, wake_at) WHERE replicas = 2 AND s
 CREATE INDEX trigger_bundle ON trigger (bundle_hash);
 CREATE UNIQUE INDEX trigger_dag ON trigger (dag_id) WHERE dag_id IS NOT NULL;
 
--- Of a DAG's schedule that watches an outside state: the last event that made a run, until the state has ended. The next
--- triggerer that runs the trigger starts from it, and makes no second run. Written in the transaction that stores the run.
+-- For a DAG's schedule that observes an external state: the last event that created a run, until the state ends. The next
+-- triggerer of the trigger starts from it and creates no second run. Written in the transaction that creates the run.
 CREATE TABLE trigger_memory (
   trigger_id bigint PRIMARY KEY REFERENCES trigger ON DELETE CASCADE,
   event      json NOT NULL
 );
 
 -- One wait of one attempt. The run's owner inserts and ends it; the triggerer that fires the trigger sets fired_at and
--- outcome, once. The reference of waits_on makes it impossible to wait for a trigger that does not exist.
+-- outcome, once. The foreign key of waits_on guarantees that the trigger exists.
 CREATE TABLE deferral (
   attempt     uuid PRIMARY KEY,
   dag_run_id  bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id     text NOT NULL,
   map_index   integer NOT NULL,
   try_number  integer NOT NULL,
-  -- For the record; waits_on is NULL from the moment the wait ends.
+  -- For the record; waits_on becomes NULL when the wait ends.
   trigger_id  bigint NOT NULL,
   waits_on    bigint REFERENCES trigger,
   kind        text NOT NULL,
-  name        text,
-  method      text,
-  kwargs      json NOT NULL,
+  name        text, -- of the wait of a function task
+  method      text, -- of an operator, to resume at; NULL: function task
+  kwargs      json NOT NULL, -- arguments of the method
   on_timeout  text NOT NULL CHECK (on_timeout IN ('fail', 'fatal', 'skip', 'resume')),
   on_failure  text NOT NULL CHECK (on_failure IN ('fail', 'resume')),
   timeout_at  timestamptz,
@@ -475,20 +451,20 @@ CREATE TABLE deferral (
   fired_at    timestamptz,
   -- {"kind":"event","payload":…}, {"kind":"failed","error":…}, {"kind":"ending","ending":…} or {"kind":"timeout"}
   outcome     json,
-  -- When its owner had applied the outcome, and what followed.
+  -- When the owner applied the outcome, and the result.
   ended_at    timestamptz,
   end_kind    text CHECK (end_kind IN ('resumed', 'finished', 'timeout', 'cancelled')),
-  -- What the wait's `onCancel` needs besides the wait itself: the bundle, the trigger's call, and the inputs of a mapped
-  -- operator. NULL: there is none to run. Stored here because the trigger's row is deleted with its last wait.
+  -- Data of the wait's `onCancel` besides the wait itself: the bundle, the trigger's call, and the inputs of a mapped
+  -- operator. NULL: no `onCancel`. Stored here because the trigger's row is deleted with its last wait.
   on_cancel   json
 ) WITH (fillfactor = 80);
 CREATE INDEX deferral_waiting ON deferral (waits_on) WHERE waits_on IS NOT NULL;
--- For the list of what waits, the longest first.
+-- For the list of waits, the longest first.
 CREATE INDEX deferral_since ON deferral (deferred_at) WHERE waits_on IS NOT NULL;
 CREATE INDEX deferral_fired ON deferral (dag_run_id) WHERE fired_at IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX deferral_instance ON deferral (dag_run_id, task_id, map_index);
 
--- The steps that a function task has done once, by name, in each try.
+-- Steps that a function task has completed (`ctx.once`), by name, in each try.
 CREATE TABLE journal (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id    text NOT NULL,
@@ -502,17 +478,17 @@ CREATE TABLE journal (
 
 -- Signals --------------------------------------------------------------------------------------------------------
 
--- The signal log is read by its position (tx, id), and a signal's version is its id. Two promises hold for every reader:
+-- The signal log is read by its position (tx, id), and a signal's version is its id. Two guarantees hold for every reader:
 --
--- 1. Nothing appears behind a position. Readers stop before pg_snapshot_xmin: the oldest transaction still open. So tx
---    must be at least the writer's own transaction id, and it is.
--- 2. The signals of one key are read in the order of their versions. Writers of a key come one after the other
---    (tw_lock_signals, or because the key has one writer only), so each finds the former one's transaction completed
---    when its INSERT begins. But a transaction may have got its id long before, for something else it wrote; by that
---    alone, its signals would come before those of a transaction that ended earlier. So tx must also be at least the
---    latest transaction that has completed by then: the one before pg_snapshot_xmax.
+-- 1. Nothing appears behind a position. Readers stop before pg_snapshot_xmin, the oldest open transaction. So tx must be at
+--    least the writer's own transaction id, and it is.
+-- 2. The signals of one key are read in the order of their versions. Writers of a key are serialized (tw_lock_signals, or
+--    because the key has only one writer), so the transaction of the previous writer has completed when an INSERT begins.
+--    But a transaction may have got its id long before, from another write; with that id alone, its signals would precede
+--    those of a transaction that ended earlier. So tx must also be at least the latest transaction completed by then: the
+--    one before pg_snapshot_xmax.
 --
--- The greater of the two keeps both promises; between equals the id decides.
+-- The greater of the two satisfies both; between equal values the id decides.
 CREATE TABLE signal (
   id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   tx         xid8 NOT NULL DEFAULT greatest(pg_current_xact_id(),
@@ -521,7 +497,7 @@ CREATE TABLE signal (
   key        text NOT NULL,
   value      json,
   sender     text NOT NULL,
-  -- The sending client, and the signal's number among those of this client: sent again, it is not stored again.
+  -- The sending client, and the signal's number from this client: a signal that is sent again is not stored again.
   client     text,
   client_seq bigint,
   created_at timestamptz NOT NULL DEFAULT now(),
@@ -529,15 +505,15 @@ CREATE TABLE signal (
 );
 CREATE INDEX signal_created ON signal USING brin (created_at);
 CREATE INDEX signal_position ON signal (tx, id);
--- The engine's own signals about tasks and runs are read by position only.
+-- Signals of the engine about tasks and runs are read by position only.
 CREATE INDEX signal_key ON signal (namespace, key, id) WHERE namespace NOT IN ('task', 'run');
 CREATE UNIQUE INDEX signal_sent ON signal (client, client_seq) WHERE client IS NOT NULL;
--- Calls of webhooks, which triggers wait for by name.
+-- Webhook calls, which triggers wait for by name.
 CREATE INDEX signal_webhook ON signal (key, created_at) WHERE namespace = 'webhook';
 
 -- Called in a statement before the INSERT: until the transaction ends no other transaction writes signals of these keys.
--- Keys share 1,024 locks. A transaction that needs many of them takes the one that stands for all: the server has room for a
--- few thousand locks. Call it once in a transaction, with all keys: the order of the locks prevents deadlocks.
+-- Keys share 1,024 locks. A transaction that needs many of them takes the one that covers all: the server has a few
+-- thousand locks. Call it once per transaction, with all keys: the order of the locks prevents deadlocks.
 CREATE FUNCTION tw_lock_signals(namespaces text[], keys text[]) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
   buckets integer[];
@@ -555,14 +531,14 @@ BEGIN
   END LOOP;
 END $$;
 
--- A listener has dealt with everything up to (tx, signal_id), except for what signal_retry and signal_dead_letter hold.
--- `holder` is a token made at each claim: every write of the listener's process names it.
+-- A listener has processed everything up to (tx, signal_id), except for signal_retry and signal_dead_letter. `holder` is
+-- a token created at each claim: every write of the listener's process carries it.
 CREATE TABLE signal_listener (
   name          text PRIMARY KEY,
   tx            xid8 NOT NULL,
   signal_id     bigint NOT NULL,
   filter        json NOT NULL DEFAULT '{}',
-  -- Signals before these were not asked for when the listener was made.
+  -- Signals up to this version, or before this time, are excluded: set when the listener was created.
   after_version bigint,
   since         timestamptz,
   holder        text,
@@ -570,21 +546,21 @@ CREATE TABLE signal_listener (
   lease_until   timestamptz,
   -- When a process last held it.
   seen_at       timestamptz NOT NULL DEFAULT now(),
-  processed     bigint NOT NULL DEFAULT 0,
-  -- Set: the schedule of this DAG reads the log under this name. Its lease never ends: no other process can be active
-  -- under the name, or delete it.
+  processed     bigint NOT NULL DEFAULT 0, -- number of signals
+  -- Set: the schedule of this DAG reads the log under this name. Its lease never expires: no other process can hold or
+  -- delete the listener.
   dag_id        text UNIQUE REFERENCES dag ON DELETE CASCADE,
   -- {"when": condition, "route": path or null, "start": …, "end": …}
   schedule      json,
-  -- New with every change of the schedule: results of the former one must not be stored.
+  -- New with every change of the schedule: results computed from an earlier one are not stored.
   revision      uuid,
-  -- The signals that the condition has counted since it was last fulfilled; changed with the position. NULL: none.
+  -- The signals that the condition has counted since it was last met; changed with the position. NULL: none.
   state         json,
   created_at    timestamptz NOT NULL DEFAULT now(),
   updated_at    timestamptz NOT NULL DEFAULT now()
 );
 
--- Keys whose signal a listener could not process: those from signal_id on wait until retry_at, the other keys go on.
+-- Keys whose signal a listener failed to process: signals from signal_id on wait until retry_at, other keys continue.
 CREATE TABLE signal_retry (
   listener  text NOT NULL REFERENCES signal_listener ON DELETE CASCADE,
   namespace text NOT NULL,
@@ -606,34 +582,34 @@ CREATE TABLE signal_dead_letter (
   key        text NOT NULL,
   value      json,
   sender     text NOT NULL,
-  sent_at    timestamptz NOT NULL,
+  sent_at    timestamptz NOT NULL, -- created_at of the signal
   error      text NOT NULL,
   attempts   integer NOT NULL,
   created_at timestamptz NOT NULL DEFAULT now(),
-  -- Set: a person asked that its listener try it once more.
+  -- Set: a user requested one more try.
   retry_at   timestamptz,
   UNIQUE (listener, signal_id)
 );
 CREATE INDEX signal_dead_letter_retry ON signal_dead_letter (listener) WHERE retry_at IS NOT NULL;
 
--- Another signal service drives scheduling through a bridge: one process at a time copies its signals into the log, and
--- what tasks have sent out of the log into the service. Both places are stored with the signals that they stand for.
+-- A bridge to another signal service: one process at a time copies the service's signals into the log, and signals of
+-- tasks from the log into the service. Both positions are stored in the transaction of the copied signals.
 CREATE TABLE signal_bridge (
-  -- As TRADEWIND_SIGNALS names it.
+  -- As given by TRADEWIND_SIGNALS.
   service     text PRIMARY KEY,
   -- Everything of the service up to here is in the log: { "position", "afterVersion", "since" }.
   place       json NOT NULL,
-  -- Everything of the log up to here that tasks have sent is in the service.
+  -- Signals of tasks up to here are in the service.
   tx          xid8 NOT NULL,
   signal_id   bigint NOT NULL,
-  -- Under this name the bridge sends, with a signal's version as its number: sent again, it is not stored again.
+  -- The bridge sends under this client name, with a signal's version as its number: a repeated send is not stored again.
   client      text NOT NULL DEFAULT 'tradewind-' || gen_random_uuid(),
-  -- Every write of the process that holds the bridge names it.
+  -- Every write of the process that holds the bridge carries it.
   holder      text,
   lease_until timestamptz
 );
 
--- What was sent to the service and has not come back yet: it is in the log already. Versions are the service's.
+-- Signals sent to the service that have not come back yet: they are in the log already. Versions are the service's.
 CREATE TABLE signal_published (
   service   text NOT NULL REFERENCES signal_bridge ON DELETE CASCADE,
   namespace text NOT NULL,
@@ -644,8 +620,8 @@ CREATE TABLE signal_published (
 
 -- Assets ---------------------------------------------------------------------------------------------------------
 
--- An event of an asset is a signal of the namespace 'asset' whose key is the asset's address, for schedules, rules and
--- waits; and a row of asset_event, which outlives the log, for people and runs that ask later.
+-- An asset event is a signal in the namespace 'asset' whose key is the asset's URI, for schedules, rules and waits; and a
+-- row of asset_event, which outlives the log, for the API and for later runs.
 CREATE TABLE asset (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   uri         text NOT NULL UNIQUE,
@@ -661,7 +637,7 @@ CREATE TABLE asset_alias (
   group_name text NOT NULL DEFAULT 'asset'
 );
 
--- Which DAGs and tasks name an asset or an alias, as of their newest versions.
+-- The DAGs and tasks that name an asset or an alias, from their current versions.
 CREATE TABLE asset_use (
   dag_id     text NOT NULL REFERENCES dag ON DELETE CASCADE,
   -- '': the DAG's schedule.
@@ -677,13 +653,13 @@ CREATE INDEX asset_use_asset ON asset_use (asset_id) WHERE asset_id IS NOT NULL;
 CREATE INDEX asset_use_alias ON asset_use (alias_id) WHERE alias_id IS NOT NULL;
 
 CREATE TABLE asset_event (
-  -- That of its signal.
+  -- The id of its signal.
   id               bigint PRIMARY KEY,
   asset_id         bigint NOT NULL REFERENCES asset ON DELETE CASCADE,
   payload          json,
   partition_key    text,
   alias            text,
-  -- The task that produced it; NULL: it comes from outside. Not a reference: the event outlives the run.
+  -- The task that produced it; NULL: an external event. Not a foreign key: the event outlives the run.
   source_dag_id    text,
   source_run_id    text,
   source_task_id   text,
@@ -695,7 +671,7 @@ CREATE INDEX asset_event_asset ON asset_event (asset_id, id);
 CREATE INDEX asset_event_source ON asset_event (source_dag_id, source_run_id) WHERE source_dag_id IS NOT NULL;
 CREATE INDEX asset_event_alias ON asset_event (alias, asset_id) WHERE alias IS NOT NULL;
 
--- The runs that an event has made. Written in the transaction that makes the run and moves its schedule's position.
+-- The runs that an event created. Written in the transaction that creates the run and moves the schedule's position.
 CREATE TABLE asset_event_run (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   event_id   bigint NOT NULL REFERENCES asset_event ON DELETE CASCADE,
@@ -703,8 +679,8 @@ CREATE TABLE asset_event_run (
 );
 CREATE INDEX asset_event_run_event ON asset_event_run (event_id);
 
--- In every transaction that writes such a signal, signal and event are stored together. A new asset is made by the one
--- writer that holds the lock of its key (tw_lock_signals).
+-- Stores the event together with every signal of an asset. A new asset is created by the only writer that holds the lock
+-- of its key (tw_lock_signals).
 CREATE FUNCTION tw_store_asset_event() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
   found bigint;
@@ -724,48 +700,48 @@ END $$;
 CREATE TRIGGER signal_asset_event AFTER INSERT ON signal FOR EACH ROW WHEN (NEW.namespace = 'asset')
   EXECUTE FUNCTION tw_store_asset_event();
 
--- What drives a run ----------------------------------------------------------------------------------------------
+-- Run drives -----------------------------------------------------------------------------------------------------
 
--- What drives a run besides the order of its tasks: the position up to which its owner has applied the signal log to its
--- rules, and the result. The row is made when the run is first loaded, or when a person gives an order; it is written in the
--- owner's batches, with the effect of the signals, and deleted with the end of the run.
+-- The drive of a signal-driven run, or of a run with manual commands: the position up to which its owner has applied the
+-- signal log to its rules, and the result. The row is created when the run is first loaded, or by a manual command; it is
+-- written in the owner's batches, with the effect of the signals, and deleted when the run ends.
 CREATE TABLE run_drive (
   dag_run_id bigint PRIMARY KEY REFERENCES dag_run ON DELETE CASCADE,
-  -- The place of the reader that is farthest behind.
+  -- The position of the slowest reader.
   tx         xid8 NOT NULL,
   signal_id  bigint NOT NULL,
-  -- The rules of the run and each of its tasks with an onSignal read the log on their own: a handler that hangs holds up no
-  -- other. Those that are ahead of (tx, signal_id): { "rules": { "tx", "id" }, "tasks": { "<task>": { "tx", "id" } } }.
+  -- The rules of the run and each task with an onSignal read the log separately: a handler that hangs delays no other.
+  -- Readers that are ahead of (tx, signal_id): { "rules": { "tx", "id" }, "tasks": { "<task>": { "tx", "id" } } }.
   ahead      json,
-  -- Signals that were sent before the run existed do not concern it, even if their position comes later.
+  -- Signals sent before this time do not apply to the run, even if their position comes later.
   since      timestamptz NOT NULL,
   state      json NOT NULL DEFAULT '{}',
-  -- Given by hand and not carried out yet. A transaction that adds one raises the run's generation, so that the owner, whose
-  -- writes empty the list, has always read all of it.
+  -- Manual commands that are not executed yet. A transaction that adds one raises the run's generation, so that the
+  -- owner, whose writes empty the list, has always read all of it.
   orders     json NOT NULL DEFAULT '[]',
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 
--- Starts that signals, ticks or people have asked for and that wait, oldest first by ordinal. A row is added when the
--- start is counted and deleted when it is carried out or dropped, in the batch of the run's owner; a burst of
--- thousands is not written again for each. They are deleted with the run's drive.
+-- Pending starts of tasks, caused by signals, ticks or users, oldest first by ordinal. A row is added when the start is
+-- counted and deleted when it is executed or dropped, in the batch of the run's owner; so each start of a large backlog
+-- is written only once. Deleted with the run's drive.
 CREATE TABLE run_start (
   dag_run_id bigint NOT NULL REFERENCES run_drive ON DELETE CASCADE,
   task_id    text NOT NULL,
   ordinal    bigint NOT NULL,
-  -- Versions of the signals that asked for it: { "start": […] } or { "restart": […] }. Null: none did.
+  -- Versions of the signals that caused it: { "start": […] } or { "restart": […] }. NULL: none.
   cause      json,
   PRIMARY KEY (dag_run_id, task_id, ordinal)
 );
 
 -- Notices --------------------------------------------------------------------------------------------------------
 
--- Deadlines: by when a run, or a task in it, has to have succeeded. Runs are created, started and ended by many statements
--- of many processes. The database itself records in the same transaction that something happened to a run with
--- deadlines: no writer can omit it. What it means is decided afterwards, from the run's facts (model/notify/deadline.ts).
+-- Deadlines: by when a run, or a task in it, has to have succeeded. Many statements of many processes create, start and
+-- end runs. So a database trigger records each such change of a run with deadlines in the same transaction: no writer can
+-- omit it. The result is decided afterwards, from the run's facts (model/notify/deadline.ts).
 
--- Runs to look at. Rows are only inserted and deleted: two notes of one run are two rows, so that one that is being
--- processed does not hide the next. Without a reference: the note of a deleted run means nothing.
+-- Runs to check. Rows are only inserted and deleted: two notes of one run are two rows, so that a note that is being
+-- processed does not hide the next. No foreign key: the note of a deleted run is ignored.
 CREATE TABLE deadline_note (
   id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_run_id bigint NOT NULL
@@ -782,20 +758,20 @@ CREATE TRIGGER deadline_run_made AFTER INSERT ON dag_run
 CREATE TRIGGER deadline_run_moved AFTER UPDATE OF state ON dag_run
   FOR EACH ROW WHEN (OLD.state IS DISTINCT FROM NEW.state) EXECUTE FUNCTION tw_note_deadlines();
 
--- One row per deadline of a run, from the moment it is known when it is due. A missed one stays missed, unless the
--- run is cleared and its time counts again.
+-- One row per deadline of a run, created as soon as its due time is known. A missed deadline stays missed, unless the run
+-- is cleared and its time counts again.
 CREATE TABLE deadline (
   id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_run_id   bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
-  -- '': of the run itself.
+  -- '': the run itself.
   task_id      text NOT NULL,
-  -- Its place among the deadlines of the DAG or the task, in the version that the run had.
+  -- Its index among the deadlines of the DAG or the task, in the version that the run had.
   ordinal      integer NOT NULL,
-  -- Copied from the manifest: the run may be cleared to another version.
+  -- Copied from the manifest: a clear may move the run to another version.
   counts_from  text NOT NULL CHECK (counts_from IN ('queued', 'logicalDate', 'start', 'average')),
   actions      json NOT NULL,
   due_at       timestamptz NOT NULL,
-  -- How often the run had been cleared when due_at was computed.
+  -- The run's clear_number when due_at was computed.
   clear_number integer NOT NULL,
   state        text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'met', 'missed')),
   decided_at   timestamptz,
@@ -804,31 +780,31 @@ CREATE TABLE deadline (
 CREATE INDEX deadline_due ON deadline (due_at) WHERE state = 'pending';
 CREATE INDEX deadline_missed ON deadline (due_at, id) WHERE state = 'missed';
 
--- All that is to be delivered: what missed deadlines report, and the notices of tasks, groups and runs that have ended or
--- are tried again. Each row is written in the transaction of its event. Due again at next_try_at: the process that takes
--- a row moves that on first, so that the row comes back if the process dies.
+-- Messages to deliver: reports of missed deadlines, and notices of tasks, groups and runs that have ended or are retried.
+-- Each row is written in the transaction of its event. Due at next_try_at: the process that takes a row first moves
+-- next_try_at forward, so that the row is due again if the process dies.
 CREATE TABLE delivery (
   id          bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_run_id  bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   event       text NOT NULL CHECK (event IN ('success', 'failure', 'retry', 'deadline')),
-  -- NULL: of the run, or of a group.
+  -- NULL for a run or a group.
   task_id     text,
   group_id    text,
   map_index   integer NOT NULL DEFAULT -1,
   deadline_id bigint REFERENCES deadline ON DELETE CASCADE,
-  -- The action's place among those of its event.
+  -- The index of the action among those of its event.
   place       integer NOT NULL,
   action      json NOT NULL,
-  -- What is reported, as it was when it happened: the run may be cleared before it is delivered.
+  -- The report at the time of the event: the run may be cleared before the delivery.
   report      json NOT NULL,
-  -- Of a failed group or run: the task instance that failed first, as its row was then.
+  -- For a failed group or run: the row of the task instance that failed first, at that time.
   cause       json,
   occurred_at timestamptz NOT NULL DEFAULT now(),
-  -- handed: a function, which runs as a callback. dead: given up, for people to see.
+  -- handed: a function, which runs as a callback. dead: given up, kept for inspection.
   state       text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'handed', 'done', 'dead')),
   attempts    integer NOT NULL DEFAULT 0,
   next_try_at timestamptz NOT NULL DEFAULT now(),
-  error       text,
+  error       text, -- of the last attempt
   ended_at    timestamptz,
   CONSTRAINT delivery_deadline_check CHECK ((event = 'deadline') = (deadline_id IS NOT NULL))
 );
@@ -837,10 +813,10 @@ CREATE INDEX delivery_deadline ON delivery (deadline_id);
 CREATE INDEX delivery_due ON delivery (next_try_at) WHERE state = 'pending';
 CREATE INDEX delivery_dead ON delivery (id) WHERE state = 'dead';
 
--- Callbacks that an executor must run: rows, so that none is missed when a process dies.
+-- Callbacks that an executor must run: rows, so that none is lost when a process dies.
 CREATE TABLE callback (
   id          uuid PRIMARY KEY,
-  -- NULL: the `onCancel` of a wait. Its run may be deleted before it has run; the row holds all that it needs.
+  -- NULL: the `onCancel` of a wait. Its run may be deleted before it runs; the row holds all that it needs.
   dag_run_id  bigint REFERENCES dag_run ON DELETE CASCADE,
   task_id     text,
   map_index   integer,
@@ -850,12 +826,12 @@ CREATE TABLE callback (
   error       json,
   delivery_id bigint REFERENCES delivery ON DELETE CASCADE,
   bundle_hash text REFERENCES bundle,
-  -- How the wait ended, and as it was begun.
+  -- The wait: how it began and how it ended.
   wait        json,
   -- The facts of its run.
   run         json,
   owner_job   bigint REFERENCES job,
-  tries       integer NOT NULL DEFAULT 0,
+  tries       integer NOT NULL DEFAULT 0, -- jobs that died while running it
   created_at  timestamptz NOT NULL DEFAULT now(),
   CONSTRAINT callback_run_check CHECK ((event = 'cancel') = (dag_run_id IS NULL)),
   CONSTRAINT callback_wait_check
@@ -863,41 +839,41 @@ CREATE TABLE callback (
 );
 CREATE INDEX callback_run ON callback (dag_run_id);
 CREATE INDEX callback_owner ON callback (owner_job);
--- Those that no job has taken yet, the oldest first.
+-- Callbacks without an owner, oldest first.
 CREATE INDEX callback_unowned ON callback (created_at) WHERE owner_job IS NULL;
 CREATE INDEX callback_bundle ON callback (bundle_hash) WHERE bundle_hash IS NOT NULL;
 CREATE INDEX callback_delivery ON callback (delivery_id) WHERE delivery_id IS NOT NULL;
 
 -- Outputs --------------------------------------------------------------------------------------------------------
 
--- Outputs that are too large for the database are objects in an object store. Every object that may exist has a row here,
--- made before the object: what no output refers to, and no attempt under way, is removed with its object (db clean).
--- No foreign key to the run: the row outlives it until the object is removed.
+-- Outputs that are too large for the database are objects in an object store. Every object has a row here, created before
+-- the object: a row without an output and without an active attempt is deleted with its object (db clean). No foreign key
+-- to the run: the row outlives it until the object is deleted.
 CREATE TABLE output_object (
   id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   dag_run_id bigint NOT NULL,
   task_id    text NOT NULL,
   map_index  integer NOT NULL,
-  -- Only the current attempt of an instance can make its object that of an output.
+  -- Only the current attempt of an instance can attach its object to an output.
   attempt    uuid NOT NULL,
-  -- As the setting names it: file:, file:/folder, s3://bucket/prefix.
+  -- As in the setting: file:, file:/folder, s3://bucket/prefix.
   store      text NOT NULL,
   key        text NOT NULL,
   bytes      bigint NOT NULL,
   sha256     text NOT NULL,
-  -- Of a list, its length: a map runs over it without reading it.
+  -- The length of a list: a map can be expanded without reading the object.
   items      bigint,
   created_at timestamptz NOT NULL DEFAULT now()
 );
 
--- The outputs of tasks (Airflow's XCom).
+-- Task outputs (Airflow: XCom).
 CREATE TABLE xcom (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id    text NOT NULL,
   map_index  integer NOT NULL DEFAULT -1,
   key        text NOT NULL,
   value      json,
-  -- In place of a value. A column of its own: no value can be mistaken for a reference.
+  -- Instead of a value. A separate column, so that no value can be mistaken for a reference.
   object_id  bigint REFERENCES output_object,
   created_at timestamptz NOT NULL DEFAULT now(),
   PRIMARY KEY (dag_run_id, task_id, map_index, key)
@@ -906,7 +882,7 @@ CREATE INDEX xcom_object ON xcom (object_id) WHERE object_id IS NOT NULL;
 
 -- Settings -------------------------------------------------------------------------------------------------------
 
--- Values and secrets are sealed (AES-256-GCM) with the installation's key; the row's own key is authenticated with it.
+-- Values and secrets are sealed (AES-256-GCM) with the installation's key, which also authenticates the row's key.
 CREATE TABLE variable (
   key         text PRIMARY KEY,
   sealed      bytea NOT NULL,
@@ -922,7 +898,7 @@ CREATE TABLE connection (
   port        integer,
   login       text,
   schema      text,
-  sealed      bytea,
+  sealed      bytea, -- password and extra
   updated_at  timestamptz NOT NULL DEFAULT now()
 );
 
@@ -931,16 +907,16 @@ CREATE TABLE connection (
 CREATE TABLE api_token (
   id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   name         text NOT NULL,
-  sha256       bytea NOT NULL UNIQUE,
+  sha256       bytea NOT NULL UNIQUE, -- the token itself is not stored
   created_at   timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
   last_used_at timestamptz
 );
 
--- Same key and same request: the stored answer again. Same key, other request: refused.
+-- Same key and same request: the stored response is returned. Same key, other request: rejected.
 CREATE TABLE idempotency_key (
   key          text NOT NULL,
-  token_id     bigint NOT NULL REFERENCES api_token ON DELETE CASCADE,
+  token_id     bigint NOT NULL REFERENCES api_token ON DELETE CASCADE, -- keys are per token
   request_hash bytea NOT NULL,
   status       integer,
   body         json,
@@ -960,8 +936,8 @@ CREATE TABLE audit_event (
   details    json
 );
 
--- Raises when a guarded statement changed fewer rows than it must: the whole transaction is then void.
--- SQLSTATE class TW: TW001 the run's owner or generation has changed, TW002 a pool has no room, TW003 a state has changed.
+-- Raises an error if a guarded statement changed too few rows, which rolls back the whole transaction. SQLSTATE class TW:
+-- TW001 the run's owner or generation has changed, TW002 a pool has no free slots, TW003 a state has changed.
 CREATE FUNCTION tw_require(ok boolean, code text, what text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   IF NOT ok THEN

@@ -17,7 +17,7 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-it("adopts from jobs that are over, not from one whose lease merely ran out", async () => {
+it("adopts callbacks of ended jobs, not of a job with an expired lease", async () => {
   const lapsed = await seedJob(db, 0);
   const [dead, stopped] = [await seedJob(db), await seedJob(db)];
   await db.rows(adhoc("UPDATE job SET state = 'dead' WHERE id = $1"), [dead]);
@@ -31,23 +31,23 @@ it("adopts from jobs that are over, not from one whose lease merely ran out", as
   expect(await row(kept)).toMatchObject({ owner_job: lapsed, tries: 0 });
 });
 
-it("adopts its own that it has not in hand, unless they may still be on their way", async () => {
+it("adopts own callbacks that are not active, except recent ones", async () => {
   const lost = await callback(self, { ageMs: 6_000 });
   const activeAttempts = await callback(self, { ageMs: 6_000 });
   await callback(self, { ageMs: 0 });
   expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([lost]);
-  // Nobody died over it.
+  // No job died while running it.
   expect(await row(lost)).toMatchObject({ owner_job: self, tries: 0 });
 });
 
-it("leaves alone what it has in hand from a former life", async () => {
+it("skips active callbacks that belonged to a previous job of this process", async () => {
   const former = await seedJob(db);
   const activeAttempts = await callback(former);
   await db.rows(adhoc("UPDATE job SET state = 'dead' WHERE id = $1"), [former]);
   expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([]);
 });
 
-it("finds what can be run behind any number of those that were given up", async () => {
+it("finds runnable callbacks behind many failed ones", async () => {
   for (let i = 0; i < 120; i++) await callback(null, { tries: 5, ageMs: 60_000 });
   const ready = await callback(null, { tries: 4 });
   expect(await adoptCallbacks(db, self, [])).toEqual([ready]);

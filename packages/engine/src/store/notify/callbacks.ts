@@ -1,4 +1,4 @@
-/** Callbacks as rows: written with the event they belong to, deleted when a worker has run them (`endCallbacks`). At least once. */
+/** Callbacks as rows: written with their event, deleted after a worker has run them (`endCallbacks`). At least once. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { CallbackCall, CancelledWait } from "@tradewind/sdk/program";
 import type { Connection } from "../database/database.ts";
@@ -13,14 +13,14 @@ export interface StoredCallback extends RunRow {
   readonly map_index: number | null;
   readonly group_id: string | null;
   readonly event: CallbackCall["event"];
-  /** With the event "deadline": which one, which of its actions, and when it was due. */
+  /** For the event "deadline": which deadline, which of its actions, and when it was due. */
   readonly deadline_ordinal: number | null;
   readonly deadline_place: number | null;
   readonly deadline_due_at: Date | null;
   readonly try_number: number;
   readonly error: Json;
   readonly bundle_hash: string;
-  /** With the event "cancel". */
+  /** For the event "cancel". */
   readonly wait: CancelledWait | null;
 }
 
@@ -34,21 +34,21 @@ const LOAD = statement(
    WHERE c.id = ANY($1)`,
 );
 
-/** Of waits: see wait-cancels.ts. Their runs may be gone. */
+/** For waits (wait-cancels.ts). Their runs may be deleted. */
 const LOAD_CANCELS = statement(
   "callback-load-cancels",
   `SELECT id, task_id, map_index, try_number, bundle_hash, wait, run FROM callback
    WHERE id = ANY($1) AND dag_run_id IS NULL`,
 );
 
-/** In one transaction; there may be more. */
+/** Maximum per transaction; there may be more. */
 export const ADOPT_LIMIT = 500;
 
 /**
- * Callbacks that nobody is running: those of jobs that are over, and the job's own that it does not have in hand (its
- * hands failed it, or nobody told it that the row was stored after all). A lease that merely ran out is no reason:
- * after a time without database all have, and their owners are still running what they own. `tries` counts the jobs
- * that died over a callback; after five it is left where it is, for people to see. $4: the DAGs that the job serves.
+ * Adopts callbacks that no process runs: those of ended jobs, and the job's own callbacks that it is not running (its
+ * workers failed, or the reply of the insert was lost). An expired lease is not enough: after a database outage all
+ * leases have expired while their owners still run their callbacks. `tries` counts the jobs that died while running the
+ * callback; after five the row is kept for inspection. $4: the DAGs that the job serves.
  */
 const ADOPT = statement(
   "callback-adopt",
@@ -69,12 +69,12 @@ const IS_OPEN = statement(
   "SELECT EXISTS (SELECT 1 FROM callback WHERE dag_run_id = $1 AND tries < 5) AS open",
 );
 
-/** Whether callbacks of the run are still to be called, or being called. */
+/** True if callbacks of the run are pending or running. */
 export async function hasOpenCallbacks(db: Connection, runId: number): Promise<boolean> {
   return (await db.rows<{ open: boolean }>(IS_OPEN, [runId]))[0]?.open === true;
 }
 
-/** A row of the job's own that is younger may be on its way: stored, and not yet submitted. */
+/** A younger row of the job itself may be stored and not yet submitted. */
 const ON_ITS_WAY_MS = 5_000;
 
 export async function loadCallbacks(db: Connection, ids: readonly string[]): Promise<StoredCallback[]> {
@@ -116,7 +116,7 @@ function storedCancel({ run, ...row }: CancelRow): StoredCallback {
   };
 }
 
-/** `inHand`: the ids to leave alone. */
+/** `inHand`: the ids of callbacks that this process is running. */
 export async function adoptCallbacks(
   db: Connection,
   jobId: number,

@@ -1,4 +1,4 @@
-/** What the rows of deadlines hold under races, and what looking at them costs however many there are. */
+/** Races on the rows of deadlines, and the cost of reading them. */
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -13,7 +13,7 @@ const queuedWithin = (withinMs: number) => ({
   actions: [{ kind: "webhook" as const, to: "https://example.com" }],
 });
 
-describe("deadlines as rows", () => {
+describe("deadline rows", () => {
   let db: Database;
 
   beforeEach(async () => {
@@ -52,7 +52,7 @@ describe("deadlines as rows", () => {
     );
   const notes = async () => (await db.rows(adhoc("SELECT 1 FROM deadline_note"))).length;
 
-  it("a note is made with the run and each change of its state, for DAGs that have deadlines, and with no other write", async () => {
+  it("get a note when a run with deadlines is created or changes its state, and at no other write", async () => {
     await seedDag(db, "with", { deadlines: [queuedWithin(HOUR)] });
     await seedDag(db, "without");
     const id = await run("with");
@@ -72,19 +72,19 @@ describe("deadlines as rows", () => {
     expect(await rows(other)).toEqual([]);
   });
 
-  it("notes that come late say the same as notes that come in time", async () => {
+  it("have the same result if notes are processed late", async () => {
     await seedDag(db, "late", { deadlines: [queuedWithin(1)] });
     const id = await run("late");
     await move(id, "running");
     await move(id, "success");
     await db.rows(adhoc("UPDATE dag_run SET queued_at = now() - interval '1 minute' WHERE id = $1"), [id]);
     expect(await keep()).toEqual({ taken: 3, missed: 1 });
-    // It succeeded, and too late.
+    // The run succeeded too late.
     expect(await rows(id)).toMatchObject([{ state: "missed" }]);
     expect(await judgeDeadlines(db, 10)).toEqual({ due: 0, missed: 0 });
   });
 
-  it("a note of a run that is gone means nothing", async () => {
+  it("ignore the note of a deleted run", async () => {
     await seedDag(db, "gone", { deadlines: [queuedWithin(HOUR)] });
     const id = await run("gone");
     await db.rows(adhoc("DELETE FROM dag_run WHERE id = $1"), [id]);
@@ -92,7 +92,7 @@ describe("deadlines as rows", () => {
     expect(await notes()).toBe(0);
   });
 
-  it("two at once make a row once, and miss it once", async () => {
+  it("are created once and missed once by concurrent calls", async () => {
     await seedDag(db, "raced", { deadlines: [queuedWithin(1)] });
     const ids: number[] = [];
     for (let each = 0; each < 20; each++) {
@@ -112,7 +112,7 @@ describe("deadlines as rows", () => {
     for (const id of ids) expect(await rows(id)).toHaveLength(1);
   });
 
-  it("a cleared run counts again, and what read it before cannot undo that", async () => {
+  it("count again after a clear, and an older note cannot undo that", async () => {
     await seedDag(db, "cleared", { deadlines: [queuedWithin(HOUR)] });
     const id = await run("cleared");
     await move(id, "running");
@@ -125,13 +125,13 @@ describe("deadlines as rows", () => {
     const [after] = await rows(id);
     expect(after).toMatchObject({ state: "pending", clear_number: 1 });
     expect(after?.due_at.getTime()).toBeGreaterThan(before?.due_at.getTime() ?? 0);
-    // As a note of before the clearing that is taken after it.
+    // A note from before the clear that is processed after it.
     await db.rows(adhoc("INSERT INTO deadline_note (dag_run_id) VALUES ($1)"), [id]);
     await keep();
     expect(await rows(id)).toEqual([after]);
   });
 
-  it("one that was missed by the logical date is not told of again, though its run is cleared", async () => {
+  it("report a miss by logical date once, even if the run is cleared", async () => {
     await seedDag(db, "dated", { deadlines: [{ ...queuedWithin(1), after: "logicalDate" }] });
     const id = await run("dated");
     await db.rows(adhoc("UPDATE dag_run SET logical_date = '2020-01-01Z' WHERE id = $1"), [id]);
@@ -143,7 +143,7 @@ describe("deadlines as rows", () => {
     expect(await rows(id)).toMatchObject([{ state: "missed" }]);
   });
 
-  it("a run of a backfill has none by its logical date", async () => {
+  it("are not created by logical date for a backfill run", async () => {
     await seedDag(db, "filled", {
       deadlines: [{ ...queuedWithin(1), after: "logicalDate" }, queuedWithin(HOUR)],
     });
@@ -156,7 +156,7 @@ describe("deadlines as rows", () => {
     expect(await rows(id)).toHaveLength(1);
   });
 
-  it("a failure counts for the latest attempt only; a success always", async () => {
+  it("store a failure of the latest attempt only, but a success of any attempt", async () => {
     await seedDag(db, "told", { deadlines: [queuedWithin(1)] });
     const id = await run("told");
     await keep();
@@ -182,7 +182,7 @@ interface Plan {
   readonly Plans?: readonly Plan[];
 }
 
-describe("with 50,000 deadlines and their deliveries", () => {
+describe("a database with 50,000 deadlines and deliveries", () => {
   let db: Database;
 
   beforeAll(async () => {
@@ -225,7 +225,7 @@ describe("with 50,000 deadlines and their deliveries", () => {
     ["deadline-last-runs", "('d', 1, 10)"],
     ["deadline-last-tasks", "('d', 1, 10, 't')"],
     ["deadline-lock-of-runs", "('{1,2,3}')"],
-  ])("%s reads what it needs by an index", async (name, values) => {
+  ])("%s uses an index", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {
       await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
       const [row] = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(

@@ -1,17 +1,16 @@
 /**
- * Deadlines as rows. Two transactions, any number of processes at both:
+ * Deadlines as rows. Two kinds of transactions, each in any number of processes:
  *
- * *Keep* takes notes of runs that came to be, started or ended, and gives each of their deadlines its row as soon as it
- * is known when it is due. *Judge* decides what is due: a miss is stored with all that follows from it, its deliveries
- * and its signal.
+ * *Keep* processes the notes of runs that were created, started or ended, and inserts a row for each deadline as soon as
+ * its due time is known. *Judge* decides the due rows: a miss is stored with its deliveries and its signal.
  *
- *  - Locks: the notes, or the due rows, passing over locked ones. Runs are only read: after the row is locked, so that
- *    what is read is no older than the row. Last of all the signals' keys, in their order.
- *  - Dies before: notes and due rows are as they were, and somebody else finds them. Dies after: the miss is stored,
- *    its deliveries are due. The answer is lost: looked at again, there is nothing left to do.
- *  - Two at once: the second passes over what the first has in hand. Two notes of one run in two hands: a row is made
- *    once, by its unique key, and counts again only for a run that was cleared more often than the row knows of.
- *  - Woke up late: needs no lease; what it finds due is due by the database's clock, and judged by what is stored.
+ *  - Locks: the notes, or the due rows, with SKIP LOCKED. Runs are only read, after the row is locked, so that the data
+ *    is no older than the row. The keys of the signals are locked last, in their order.
+ *  - Crash before the commit: notes and due rows are unchanged, and another process finds them. Crash after it: the miss
+ *    is stored and its deliveries are due. Lost reply: a repeated call finds nothing to do.
+ *  - Concurrent calls: the second skips the rows that the first has locked. Two notes of one run in two transactions: the
+ *    unique key allows one row, which counts again only for a run that was cleared more often than the row records.
+ *  - Late calls: no lease is needed; the database's clock and the stored rows decide.
  */
 import type { DeadlineAction, DeadlineManifest } from "@tradewind/sdk/manifest";
 import { type DeadlineFacts, deadlineDue, deadlineVerdict } from "../../model/index.ts";
@@ -26,7 +25,7 @@ export interface OwnedDeadlines {
   readonly deadlines: readonly DeadlineManifest[];
 }
 
-/** Versions never change: whoever keeps them asks once. */
+/** Versions never change, so the result can be cached. */
 export type DeadlinesOf = (tx: Connection, versionId: number) => Promise<readonly OwnedDeadlines[]>;
 
 interface NotedRun {
@@ -55,7 +54,7 @@ interface JudgedRow {
   readonly now: Date;
 }
 
-/** What there is to do, and in how many milliseconds there will be. */
+/** Whether there are notes, and the milliseconds until the next deadline and delivery are due. */
 export interface DeadlineLook {
   readonly hasNotes: boolean;
   readonly dueInMs: number | null;
@@ -64,7 +63,7 @@ export interface DeadlineLook {
 
 const inMs = (moment: string) => `extract(epoch FROM ${moment} - now())::float8 * 1000`;
 
-/** Indexes: deadline_note_pkey, deadline_due, delivery_due: each asked for its first entry. */
+/** Indexes: deadline_note_pkey, deadline_due, delivery_due: reads the first entry of each. */
 const LOOK = statement(
   "deadline-look",
   `SELECT EXISTS (SELECT FROM deadline_note) AS "hasNotes",
@@ -107,7 +106,7 @@ const LAST_OF_RUN = statement(
    ORDER BY l.ended_at DESC`,
 );
 
-/** From the start of the run to the end of the last of the task's instances. */
+/** From the start of the run to the end of the task's last instance. */
 const LAST_OF_TASK = statement(
   "deadline-last-tasks",
   `SELECT extract(epoch FROM max(t.ended_at) - l.started_at)::float8 * 1000 AS ms
@@ -116,8 +115,8 @@ const LAST_OF_TASK = statement(
 );
 
 /**
- * A run that was cleared counts again. One whose moment has not moved (it counts from the logical date) has been told
- * of, if it was missed; if it was met, that may change.
+ * The deadline of a cleared run counts again. If its due time has not moved (it counts from the logical date), a miss has
+ * already been reported and stays; a met deadline may still change.
  */
 const KEEP = statement(
   "deadline-keep",
@@ -146,8 +145,8 @@ const LOCK_DUE = statement(
 );
 
 /**
- * A task has succeeded when all its instances have; what was skipped has nothing to be late with. A task that the run
- * does not have any more has succeeded with the run.
+ * A task has succeeded when all its instances have; skipped instances cannot be late. A task that the run no longer has
+ * succeeds with the run.
  */
 const FACTS = statement(
   "deadline-facts",
@@ -175,7 +174,7 @@ export function deadlinesOfVersion(tx: Connection, versionId: number): Promise<O
   return tx.rows<OwnedDeadlines>(OF_VERSION, [versionId]);
 }
 
-/** Answers how many notes were taken, and how many deadlines were found missed on the way. */
+/** Returns the number of notes, and the number of deadlines found missed. */
 export function keepDeadlines(
   db: Database,
   deadlinesOf: DeadlinesOf,
@@ -190,13 +189,13 @@ export function keepDeadlines(
       rows.push(...(await rowsOf(tx, run, await deadlinesOf(tx, run.version_id))));
     }
     if (rows.length > 0) await tx.rows(KEEP, keptColumns(rows));
-    // Those of runs that have succeeded by now need not wait for their moment.
+    // Deadlines of runs that have succeeded are decided before they are due.
     const open = await tx.rows<{ id: number }>(LOCK_OF_RUNS, [ids]);
     return { taken: notes.length, missed: await judge(tx, open) };
   });
 }
 
-/** Answers how many were due, and how many of them were missed. */
+/** Returns the number of due deadlines, and how many of them were missed. */
 export function judgeDeadlines(db: Database, limit: number): Promise<{ due: number; missed: number }> {
   return db.transaction(async (tx) => {
     const due = await tx.rows<{ id: number }>(LOCK_DUE, [limit]);
@@ -262,7 +261,7 @@ function keptColumns(rows: readonly KeptRow[]): unknown[] {
   ];
 }
 
-/** Of rows that are locked. Answers how many were missed. */
+/** The rows are locked. Returns how many were missed. */
 async function judge(tx: Connection, locked: readonly { id: number }[]): Promise<number> {
   if (locked.length === 0) return 0;
   const rows = await tx.rows<JudgedRow>(FACTS, [locked.map(({ id }) => id)]);
@@ -284,7 +283,7 @@ async function judge(tx: Connection, locked: readonly { id: number }[]): Promise
   return missed.length;
 }
 
-/** The engine's own. */
+/** A signal of the engine. */
 function signalOf(row: JudgedRow): SignalDraft {
   const { dag_id: dagId, run_id: runId, task_id: taskId } = row;
   const key = taskId === "" ? `${dagId}/${runId}` : `${dagId}/${runId}/${taskId}`;

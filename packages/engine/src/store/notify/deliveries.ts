@@ -1,14 +1,13 @@
 /**
- * What is to be delivered, at least once each: notices of tasks, groups and runs, and what missed deadlines tell. A row is
+ * Messages to deliver, at least once each: notices of tasks, groups and runs, and reports of missed deadlines. A row is
  * written in the transaction of its event, so that neither exists without the other.
  *
- *  - *Take*: the process that takes a delivery first moves its next try on, by more than an attempt can last. Dies before:
- *    it is due as it was. Dies after, or the answer is lost: it is due again then. Two at once: the second passes over it.
- *    Functions of deadlines are handed to the workers, as rows of `callback`, in the same transaction.
- *  - *Settle*: the outcome of an attempt. A success counts whenever it comes; a failure only for the latest attempt: an
- *    earlier one that reports late knows nothing of what was tried after it. A signal is sent in the transaction that
- *    settles its delivery: exactly once.
- *  - After the last attempt a delivery is dead: a row that people see and may set going again.
+ *  - *Take*: a process that takes a delivery first moves its next try by more than an attempt can last. Crash before the
+ *    commit: it stays due. Crash after it, or a lost reply: it is due again then. Concurrent calls: the second skips it.
+ *    Functions of deadlines are passed to the workers, as rows of `callback`, in the same transaction.
+ *  - *Settle*: stores the outcome of an attempt. A success always counts; a failure only for the latest attempt, because
+ *    a later attempt may have succeeded. A signal is sent in the transaction that settles its delivery: exactly once.
+ *  - After the last attempt a delivery is dead: the row stays visible, and a user may retry it.
  */
 import type { DeadlineAction, Json, NoticeAction } from "@tradewind/sdk/manifest";
 import { DELIVERY_ATTEMPTS, deliveryPauseMs, type NoticeCause } from "../../model/index.ts";
@@ -16,24 +15,24 @@ import type { Call, Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type SignalDraft, sendSignals } from "../signal/signals.ts";
 
-/** One that is to be stored. */
+/** A delivery to store. */
 export interface DeliveryWrite {
   readonly runId: number;
   readonly event: "success" | "failure" | "retry" | "deadline";
   readonly deadlineId: number | null;
-  /** Of the run, or of a group: null. */
+  /** Null for a run or a group. */
   readonly taskId: string | null;
   readonly groupId: string | null;
   readonly mapIndex: number;
-  /** The action's place among those of its event. */
+  /** The index of the action among those of its event. */
   readonly place: number;
   readonly action: DeadlineAction;
   readonly report: { readonly [key: string]: Json };
-  /** The instance that failed first: what its row says is stored, too. */
+  /** The instance that failed first; its row is stored with the delivery. */
   readonly cause: { readonly taskId: string; readonly mapIndex: number } | null;
 }
 
-/** One attempt, with all that is said. */
+/** One attempt, with its message. */
 export interface TakenDelivery {
   readonly id: number;
   readonly attempts: number;
@@ -47,7 +46,7 @@ export interface TakenDelivery {
   readonly run_state: string;
 }
 
-/** After the instances of the same batch have moved: what is said of the first failure is in their rows. */
+/** Runs after the instances of the same batch have changed: the first failure is read from their rows. */
 const ADD = statement(
   "delivery-add",
   `INSERT INTO delivery (dag_run_id, event, deadline_id, task_id, group_id, map_index, place, action, report, cause)
@@ -60,7 +59,7 @@ const ADD = statement(
    LEFT JOIN task_instance t ON t.dag_run_id = u.run AND t.task_id = u.cause_task AND t.map_index = u.cause_map`,
 );
 
-/** How long after its nth attempt a delivery rests, in milliseconds; beyond its end there is no other. */
+/** The pause after the nth attempt, in milliseconds; there is no attempt beyond its end. */
 const PAUSES = Array.from({ length: DELIVERY_ATTEMPTS - 1 }, (_, at) => deliveryPauseMs(at + 1));
 
 const TAKE = statement(
@@ -80,7 +79,7 @@ const TAKE = statement(
    FROM taken y JOIN dag_run r ON r.id = y.dag_run_id`,
 );
 
-/** Only for the attempt that holds it: another one may have sent its signal meanwhile. */
+/** Only for the current attempt: another one may have sent its signal meanwhile. */
 const SENT = statement(
   "delivery-sent",
   `UPDATE delivery SET state = 'done', error = NULL, ended_at = now()
@@ -93,7 +92,7 @@ const DONE = statement(
    WHERE id = $1 AND state IN ('pending', 'dead')`,
 );
 
-/** What a failed attempt leaves behind. `pauses` is the parameter with PAUSES; SQL counts from 1, as attempts do. */
+/** The columns after a failed attempt. `pauses` is the parameter with PAUSES; SQL arrays and attempts start at 1. */
 const afterFailure = (error: string, pauses: string) => {
   const pause = `(${pauses}::float8[])[y.attempts]`;
   return `state = CASE WHEN ${pause} IS NULL THEN 'dead' ELSE 'pending' END, error = ${error},
@@ -107,7 +106,7 @@ const FAILED = statement(
    WHERE y.id = $1 AND y.attempts = $2 AND y.state = 'pending' RETURNING y.state`,
 );
 
-/** A callback that has run goes, and with it what is known of the delivery it was made for. */
+/** Deletes a callback that has run, and stores its outcome in its delivery. */
 const END_CALLBACKS = statement(
   "delivery-end-callbacks",
   `WITH gone AS (
@@ -121,7 +120,7 @@ const END_CALLBACKS = statement(
    FROM gone WHERE y.id = gone.delivery_id AND gone.error IS NULL AND y.state = 'handed'`,
 );
 
-/** Functions that several workers have died over: nobody runs them any more. Index: callback_delivery. */
+/** Functions given up after several workers died while running them. Index: callback_delivery. */
 const BURY = statement(
   "delivery-bury",
   `UPDATE delivery y SET state = 'dead', ended_at = now(),
@@ -138,7 +137,7 @@ const REVIVE = statement(
    SELECT id FROM revived ORDER BY id`,
 );
 
-/** As a part of a batch. */
+/** A call of a batch. */
 export function deliveryCall(writes: readonly DeliveryWrite[]): Call {
   const column = <T>(of: (write: DeliveryWrite) => T): T[] => writes.map(of);
   return {
@@ -164,7 +163,7 @@ export async function addDeliveries(tx: Connection, writes: readonly DeliveryWri
   await tx.rows(statement, values);
 }
 
-/** Functions among them have been handed on, and are not answered. `leaseMs` is longer than any attempt. */
+/** Functions among them are passed to workers and not returned. `leaseMs` is longer than any attempt. */
 export async function takeDeliveries(
   db: Connection,
   { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
@@ -179,7 +178,7 @@ function isOwn(row: TakenRow): row is TakenDelivery {
   return row.action.kind !== "function";
 }
 
-/** Sends a signal, and with it the delivery is done. False: another attempt holds the delivery, and nothing was sent. */
+/** Sends a signal and completes its delivery. False: another attempt holds the delivery, and nothing was sent. */
 export function deliverSignal(
   db: Database,
   { attempts, id }: TakenDelivery,
@@ -196,7 +195,7 @@ export async function deliveryDone(db: Connection, id: number): Promise<void> {
   await db.rows(DONE, [id]);
 }
 
-/** Answers whether that was the last attempt. */
+/** Returns whether that was the last attempt. */
 export async function deliveryFailed(
   db: Connection,
   { attempts, id }: TakenDelivery,
@@ -205,7 +204,7 @@ export async function deliveryFailed(
   return (await db.one<{ state: string }>(FAILED, [id, attempts, error, PAUSES]))?.state === "dead";
 }
 
-/** Callbacks that have run, each with its error: of a deadline's function, it is called again. */
+/** Callbacks that have run, each with its error; a deadline's function that failed is called again. */
 export async function endCallbacks(db: Connection, ended: ReadonlyMap<string, string | null>): Promise<void> {
   await db.rows(END_CALLBACKS, [[...ended.keys()], [...ended.values()], PAUSES]);
 }
@@ -214,7 +213,7 @@ export async function buryDeliveries(db: Connection): Promise<void> {
   await db.rows(BURY);
 }
 
-/** Dead deliveries begin again; answers those that were dead. */
+/** Restarts dead deliveries. Returns the ids of those that were dead. */
 export async function reviveDeliveries(db: Connection, ids: readonly number[]): Promise<number[]> {
   return (await db.rows<{ id: number }>(REVIVE, [ids])).map(({ id }) => id);
 }

@@ -1,12 +1,11 @@
 /**
- * Objects that hold large outputs. A row is made before its object, so that whatever exists is known; the output refers
- * to it in the batch that stores the success.
+ * Objects that hold large outputs. A row is created before its object, so that every object has a row; the output
+ * references it in the batch that stores the success.
  *
- * Dies after the row: a row without an object, or with one that no output refers to; the sweep removes both. The answer
- * is lost: the same, the attempt fails and another one makes a row of its own. Two at once: each attempt has its own row
- * and key. Woke up late: the batch refuses the attempt (TW003), its row stays unreferenced. While an attempt is under
- * way its row is kept whatever happens: a foreign key holds what an output refers to, the sweep asks for the rest in one
- * statement, which sees either the attempt or the output.
+ * Crash after the row, or a lost reply: the row has no object, or an object without a reference; the attempt fails, and
+ * the sweep removes both. Concurrent attempts: each has its own row and key. Stale attempt: its batch is rejected (TW003)
+ * and its row stays unreferenced. The row of a running attempt is never removed. A foreign key protects the rows of
+ * outputs; the sweep checks both in one statement, which sees either the attempt or the output.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { LargeValue, type OutputReference } from "../../model/index.ts";
@@ -42,8 +41,8 @@ const REFER = statement(
 );
 
 /**
- * $2: how old it must be, so that nobody who made the row is still writing its object. Subqueries that cannot become
- * joins: one look into an index for each object, however many tasks there are.
+ * $2: minimum age, so that the object is no longer being written. Subqueries that PostgreSQL cannot turn into joins: one
+ * index lookup per object, however many tasks there are.
  */
 const unused = (isReference: string) => `FROM output_object o
    WHERE o.created_at < now() - $2::float8 * interval '1 millisecond'
@@ -52,23 +51,23 @@ const unused = (isReference: string) => `FROM output_object o
                    FROM task_instance t WHERE t.dag_run_id = o.dag_run_id AND t.task_id = o.task_id
                      AND t.map_index = o.map_index), true)`;
 
-/** $1: the age of runs that are taken for gone; null: none is. */
+/** $1: runs older than this count as deleted; null: none. */
 const COUNT_UNUSED = statement(
   "objects-count-unused",
   `SELECT count(*) AS n ${unused(`AND EXISTS (
      SELECT 1 FROM dag_run WHERE dag_run.id = x.dag_run_id AND (${DELETABLE_RUNS.old}) IS NOT TRUE)`)}`,
 );
 
-/** $1: after which row. */
+/** $1: the last row of the previous page. */
 const LIST_UNUSED = statement(
   "objects-list-unused",
   `SELECT o.id, o.store, o.key ${unused("")} AND o.id > $1 ORDER BY o.id LIMIT $3`,
 );
 
-/** An attempt that is over never comes back: what was unused stays so. */
+/** An ended attempt does not resume, so an unused object stays unused. */
 const REMOVE = statement("objects-remove", "DELETE FROM output_object WHERE id = ANY($1::bigint[])");
 
-/** Before the object is written; answers its reference. */
+/** Called before the object is written; returns its reference. */
 export async function registerObject(db: Connection, draft: ObjectDraft): Promise<OutputReference> {
   const { attempt, mapIndex, runId, taskId, ...facts } = draft;
   const { bytes, items, key, sha256, store } = facts;
@@ -77,13 +76,13 @@ export async function registerObject(db: Connection, draft: ObjectDraft): Promis
   return { id: row!.id, ...facts };
 }
 
-/** An output as it is stored: by value, or by reference. */
+/** A stored output: a value or a reference. */
 export interface StoredValue {
   readonly value: Json;
   readonly object_id: number | null;
 }
 
-/** The rows with what stands for large outputs; references are asked for only where there are any. */
+/** Adds the references of large outputs; they are read only if there are any. */
 export async function withReferences<R>(
   db: Connection,
   rows: readonly (R & StoredValue)[],
@@ -98,7 +97,7 @@ export async function withReferences<R>(
   });
 }
 
-/** Outputs of a batch that are references. */
+/** The call of a batch for outputs that are references. */
 export function referCall(
   outputs: readonly {
     readonly runId: number;
@@ -120,7 +119,7 @@ export function referCall(
 
 export type UnusedObject = Pick<OutputReference, "id" | "store" | "key">;
 
-/** With an age of runs: that will be unused once what ended before that is gone. */
+/** With an age of runs: also counts objects that become unused when the runs that ended before are deleted. */
 export async function countUnusedObjects(
   db: Connection,
   { olderThanMs, runsOlderThanMs }: { olderThanMs: number; runsOlderThanMs: number | null },
@@ -135,7 +134,7 @@ export function listUnusedObjects(
   return db.rows<UnusedObject>(LIST_UNUSED, [after, olderThanMs, limit]);
 }
 
-/** Once their objects are gone. */
+/** Called after the objects are deleted. */
 export async function removeObjectRows(db: Connection, ids: readonly number[]): Promise<void> {
   await db.rows(REMOVE, [ids]);
 }

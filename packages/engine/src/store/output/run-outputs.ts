@@ -1,7 +1,8 @@
-/** Outputs of tasks, as a batch stores them: small ones by value, large ones by reference (output-objects.ts). */
+/** Task outputs in a batch: small ones by value, large ones by reference (output-objects.ts). */
 import type { Json } from "@tradewind/sdk/manifest";
 import { LargeValue, type OutputReference } from "../../model/index.ts";
 import { type Call, call } from "../database/database.ts";
+import { RowArrays } from "../database/row-arrays.ts";
 import { statement } from "../database/statement.ts";
 import type { OUTPUT_KEY, SKIP_KEY } from "../run/run-load.ts";
 import { referCall } from "./output-objects.ts";
@@ -14,7 +15,7 @@ export interface OutputWrite {
   readonly value: Json | LargeValue;
 }
 
-/** What a success leaves: a large output is stored already. */
+/** The output of a success; the object of a large one is already stored. */
 export function outputOf({
   output,
   stored,
@@ -25,10 +26,17 @@ export function outputOf({
   return stored ? new LargeValue(stored) : output;
 }
 
-const OUTPUTS = statement(
+const OUTPUTS = new RowArrays<OutputWrite>({
+  dag_run_id: ["bigint", ({ runId }) => runId],
+  task_id: ["text", ({ taskId }) => taskId],
+  map_index: ["integer", ({ mapIndex }) => mapIndex],
+  key: ["text", ({ key }) => key],
+  value: ["json", ({ value }) => value],
+});
+
+const UPSERT = statement(
   "batch-upsert-outputs",
-  `INSERT INTO xcom (dag_run_id, task_id, map_index, key, value)
-   SELECT * FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::json[])
+  `INSERT INTO xcom (${OUTPUTS.names}) SELECT * FROM ${OUTPUTS.source} AS u
    ON CONFLICT (dag_run_id, task_id, map_index, key)
      DO UPDATE SET value = EXCLUDED.value, object_id = NULL, created_at = now()`,
 );
@@ -41,17 +49,7 @@ export function outputCalls(outputs: readonly OutputWrite[]): Call[] {
     else large.push({ ...output, objectId: output.value.reference.id });
   }
   const calls: Call[] = [];
-  if (small.length > 0)
-    calls.push(
-      call(
-        OUTPUTS,
-        small.map(({ runId }) => runId),
-        small.map(({ taskId }) => taskId),
-        small.map(({ mapIndex }) => mapIndex),
-        small.map(({ key }) => key),
-        small.map(({ value }) => JSON.stringify(value)),
-      ),
-    );
+  if (small.length > 0) calls.push(call(UPSERT, ...OUTPUTS.values(small)));
   if (large.length > 0) calls.push(referCall(large));
   return calls;
 }

@@ -17,7 +17,7 @@ beforeEach(async () => {
 
 const HOUR = 3_600_000;
 
-it("leaves what a DAG is behind with in its plan, beyond as many runs as may be active", async () => {
+it("queues at most as many scheduled runs as may be active, and keeps the backlog in the plan", async () => {
   const start = new Date(Date.now() - 100 * HOUR).toISOString();
   const schedule = { kind: "interval", everyMs: HOUR, style: "trigger" } as const;
   await seedDag(db, "behind", { schedule, start, catchup: true, maxActiveRuns: 3 });
@@ -41,7 +41,7 @@ it("leaves what a DAG is behind with in its plan, beyond as many runs as may be 
   expect(dates.map((date) => date - (dates[0] ?? 0))).toEqual([0, HOUR, 2 * HOUR, 3 * HOUR]);
 });
 
-describe("a plan that was not acted on for five hours", () => {
+describe("a plan that is five hours overdue", () => {
   const hourly = { kind: "interval", everyMs: HOUR, style: "trigger" } as const;
   const before = (hours: number) => Math.floor(Date.now() / HOUR) * HOUR - hours * HOUR;
   const dates = async (dagId: string) =>
@@ -59,13 +59,13 @@ describe("a plan that was not acted on for five hours", () => {
       [before(5)],
     );
 
-  it("gives one run without catchup, the newest, and all of them with it", async () => {
+  it("creates only the newest run without catchup, and all runs with catchup", async () => {
     const start = new Date(before(100)).toISOString();
     await seedDag(db, "newest", { schedule: hourly });
     await seedDag(db, "period", { schedule: { ...hourly, style: "interval" } });
     await seedDag(db, "ended", { schedule: hourly, start, end: new Date(before(2)).toISOString() });
     await seedDag(db, "all", { schedule: hourly, start, catchup: true, maxActiveRuns: 100 });
-    // Without a plan in its window any more, "ended" has none.
+    // The window of "ended" has closed, so it has no next run.
     await db.rows(
       adhoc(
         "UPDATE dag SET next_run_after = now(), next_logical_date = now(), next_interval_start = now(), next_interval_end = now() WHERE dag_id = 'ended'",
@@ -91,7 +91,7 @@ describe("a plan that was not acted on for five hours", () => {
   });
 });
 
-it("does not let runs that people queued hold up the schedule", async () => {
+it("ignores manually queued runs when it limits the backlog", async () => {
   await seedDag(db, "busy", {
     schedule: { kind: "interval", everyMs: HOUR, style: "trigger" },
     start: new Date(Date.now() - 3 * HOUR).toISOString(),
@@ -128,7 +128,7 @@ describe("a continuous DAG that fails", () => {
     await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
   });
 
-  /** A run that has just ended so; the schedule's, unless it has no date. */
+  /** A run that has just ended in this state: scheduled, or manual without a date. */
   const ended = (state: "success" | "failed", isDated = true) =>
     db.rows(
       adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by, started_at, ended_at)
@@ -137,7 +137,7 @@ describe("a continuous DAG that fails", () => {
              FROM dag WHERE dag_id = 'loop'`),
       [state, isDated],
     );
-  /** In how many seconds after the last end the next run is due. */
+  /** Seconds from the last end to the next run. */
   const delay = async () => {
     await planContinuous(db);
     const sql = `SELECT extract(epoch FROM next_run_after
@@ -149,7 +149,7 @@ describe("a continuous DAG that fails", () => {
     return row?.is_due ? "now" : row?.s;
   };
 
-  it("waits longer and longer for the next run, up to 5 minutes, until one succeeds", async () => {
+  it("waits longer before each run, up to 5 minutes, until a run succeeds", async () => {
     const delays = [];
     for (let n = 0; n < 12; n++) {
       await ended("failed");
@@ -165,7 +165,7 @@ describe("a continuous DAG that fails", () => {
     expect(await delay()).toBe(1);
   });
 
-  it("goes on at once when a run by hand has succeeded, the code is new, or somebody unpaused it", async () => {
+  it("runs immediately after a manual run succeeded, new code was published, or a user unpaused it", async () => {
     const fail = async () => {
       await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
       for (let n = 0; n < 5; n++) await ended("failed");
@@ -186,7 +186,7 @@ describe("a continuous DAG that fails", () => {
   });
 });
 
-it("looks again under the lock before it plans a continuous DAG", async () => {
+it("checks again under the lock before it plans a continuous DAG", async () => {
   await seedDag(db, "loop", { schedule: { kind: "continuous" }, maxActiveRuns: 1 });
   await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
   const statements: string[] = [];
@@ -197,7 +197,7 @@ it("looks again under the lock before it plans a continuous DAG", async () => {
           ...tx,
           rows: async <R>(statement: Statement, values?: readonly unknown[]) => {
             const rows = await tx.rows<R>(statement, values);
-            // A run that came into being after the locking statement began.
+            // A run that was created after the locking statement began.
             if (statements.push(statement.name) === 1) await seedRuns(db, "loop");
             return rows;
           },

@@ -1,20 +1,19 @@
 /**
- * Creating the runs a schedule asks for: exactly one per due interval, whatever number of schedulers look at once.
+ * Creates the runs of schedules: exactly one per due interval, for any number of schedulers.
  *
- * The DAG row is locked (SKIP LOCKED: another scheduler at the same DAG is already doing it), the run is inserted and
- * the DAG's plan is advanced in one transaction. The unique index on (dag, logical date) is the second belt: a manual
- * or backfill run that took the date first is kept, and the plan moves on.
+ * One transaction locks the DAG's row (SKIP LOCKED: another scheduler is already processing a locked DAG), inserts the
+ * run and advances the DAG's plan. The unique index on (dag, logical date) is the backstop: a manual or backfill run with
+ * the same date is kept, and the plan advances.
  *
- * A DAG that has as many scheduled runs waiting as it may have active ones is passed over: what it is behind with stays
- * one planned moment in its row instead of thousands of queued runs. It is due again as soon as one of them starts or
- * goes.
+ * A DAG with as many queued scheduled runs as may be active is skipped: its backlog stays one planned time in its row
+ * instead of thousands of queued runs. It is due again when one of these runs starts or is deleted.
  *
- * Without catchup, a plan that lay there while the DAG was paused or no scheduler was alive gives one run: the newest that
- * is due. Which one that is, the planner says; of a timetable of its own, the timetable is asked again.
+ * Without catchup, a plan that became overdue while the DAG was paused or no scheduler was alive creates one run: the
+ * newest that is due. The planner decides which one; a timetable class is called again.
  *
- * A DAG with a timetable of its own gets no new plan here: the question what comes next is stored with the run
- * (timetable-plans.ts). One that has failed too often is paused instead (failure-pause.ts). One whose times are a part of
- * a condition is told of them, and gets no run here (schedule-ticks.ts).
+ * A DAG with a timetable class gets no new plan here: the request for the next run is stored with the run
+ * (timetable-plans.ts). A DAG that has failed too often is paused instead (failure-pause.ts). For a DAG whose times are
+ * part of a condition, a signal is sent and no run is created (schedule-ticks.ts).
  */
 import type { DuePlanner, PlannedRun, Scheduling } from "../../model/calendar/planner.ts";
 import { pauseFailing, tellPaused } from "../dag/failure-pause.ts";
@@ -25,12 +24,12 @@ import { tellRuns } from "../task/state-signals.ts";
 import { tellTicks } from "./schedule-ticks.ts";
 import { askTimetables, askTimetablesAgain } from "./timetable-plans.ts";
 
-/** A plan that a timetable gave before it was due and that is acted on later than this may be out of date. */
+/** A timetable result that was stored before it was due and is used later than this may be outdated. */
 const STALE_MS = 1_000;
 
 /**
- * At least one may wait, whatever the limit. Two schedulers at once may make it one more: each counts by its own
- * snapshot, and the limit on active runs is kept elsewhere. Index: dag_run_backlog.
+ * At least one run may be queued at any limit. Two concurrent schedulers may exceed it by one: each counts in its
+ * own snapshot, and the limit on active runs is enforced elsewhere. Index: dag_run_backlog.
  */
 const HAS_ROOM = `(SELECT count(*) FROM (
      SELECT 1 FROM dag_run q WHERE q.dag_id = d.dag_id AND q.state = 'queued' AND q.run_type = 'scheduled'
@@ -51,7 +50,7 @@ const LOCK_DUE = statement(
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
 
-/** Whoever tells of a DAG's schedule has locked the DAG. */
+/** The DAG is locked, as required for signals about its schedule. */
 const INSERT = statement(
   "due-insert",
   `WITH added AS (INSERT INTO dag_run (dag_id, run_id, run_type, logical_date, interval_start, interval_end, run_after, version_id,
@@ -90,9 +89,9 @@ const NEXT_DUE = statement(
 );
 
 /**
- * State by state, as the partial indexes have them: asked for both at once, PostgreSQL walks the DAG's whole history. One
- * that failures hold back is planned at its logical date, as no first run is: it is looked at again, for somebody may have
- * helped it.
+ * One subquery per state, matching the partial indexes: with both states in one condition, PostgreSQL scans all runs of
+ * the DAG. A DAG that is delayed by failures is planned at its logical date, unlike a first run: it is checked again,
+ * because a user may have fixed it.
  */
 const IS_IDLE = `d.is_continuous AND NOT d.is_paused AND NOT d.is_stale
      AND (d.next_run_after IS NULL OR d.next_run_after > now() AND d.next_run_after = d.next_logical_date)
@@ -106,8 +105,8 @@ const LOCK_IDLE = statement(
 );
 
 /**
- * Scheduled runs of today that failed in a row with the DAG's present code: since the last success, whoever started it, and
- * since somebody unpaused the DAG. Ten are enough for the longest delay. Indexes: dag_run_logical_date, dag_run_succeeded.
+ * Recent scheduled runs that failed in a row with the DAG's current code: since the last success, including manual runs,
+ * and since the DAG was unpaused. Ten are enough for the longest delay. Indexes: dag_run_logical_date, dag_run_succeeded.
  */
 const FAILED_IN_A_ROW = `SELECT f.ended_at FROM (
        SELECT x.state, x.run_type, x.version_id, x.ended_at FROM dag_run x
@@ -122,9 +121,9 @@ const FAILED_IN_A_ROW = `SELECT f.ended_at FROM (
      LIMIT 10`;
 
 /**
- * Continuous DAGs with no unfinished run: their next run is due now; after failures in a row 1 s, 2 s, 4 s, up to 5 minutes
- * after the last of them, or one that fails at once would do nothing else. A statement of its own after the lock: the one
- * that locked may not see the run that another scheduler planned and created since it began.
+ * Plans continuous DAGs without an unfinished run. The next run is due now; after consecutive failures 1 s, 2 s, 4 s, up
+ * to 5 minutes after the last one, so that a failing DAG does not run in a tight loop. A separate statement after the
+ * lock: the locking statement may not see a run that another scheduler created after it began.
  */
 const PLAN_CONTINUOUS = statement(
   "due-continuous",
@@ -153,23 +152,23 @@ interface DueDag {
   readonly next_interval_end: Date | null;
   readonly next_run_after: Date;
   readonly now: string;
-  /** Of a timetable's answer: it was given before the run was due. */
+  /** For a timetable: its result was stored before the run was due. */
   readonly was_planned_ahead: boolean | null;
 }
 
 export interface DueRuns {
   readonly dags: number;
-  /** Runs; and times that were told instead, to DAGs whose condition they are a part of. */
+  /** Runs, and signals that were sent instead for DAGs whose condition includes times. */
   readonly created: number;
-  /** DAGs that were paused, because they failed too often. */
+  /** DAGs that were paused because they failed too often. */
   readonly paused: readonly string[];
-  /** Timetables that are to be asked now. */
+  /** Timetables to call now. */
   readonly asked: number;
 }
 
 /**
- * Creates due runs of at most `limit` DAGs, one each; call again while it answers more than zero DAGs, and when queued
- * runs started or went.
+ * Creates due runs of at most `limit` DAGs, one each. Call it again while it returns more than zero DAGs, and when queued
+ * runs have started or were deleted.
  */
 export function createDueRuns(
   db: Database,
@@ -189,7 +188,7 @@ export function createDueRuns(
     const plans = open
       .filter(({ dag_id }) => !outdated.includes(dag_id))
       .map((dag) => ({ dag, run: planner.due(dag.manifest, plannedRun(dag), Number(dag.now)) }));
-    // Jitter may have moved the newer run, which takes the place of the planned one, into the future.
+    // Jitter may have moved the newer run, which replaces the planned one, into the future.
     const due = plans.filter(({ dag, run }) => run.runAfter <= Number(dag.now));
     const ticking = due.filter(({ dag }) => isTicking(dag));
     await tellTicks(
@@ -223,7 +222,7 @@ export function createDueRuns(
   });
 }
 
-/** Milliseconds until the next DAG with room is due (negative: overdue), null when none is planned. */
+/** Milliseconds until the next DAG below its limit is due (negative: overdue), null if none is planned. */
 export async function nextDueIn(db: Database, dags: ServedDags = null): Promise<number | null> {
   const row = await db.one<{ wait: string }>(NEXT_DUE, [dags]);
   return row ? Number(row.wait) : null;
@@ -237,7 +236,7 @@ export function planContinuous(db: Database, dags: ServedDags = null): Promise<n
   });
 }
 
-/** Only the timetable itself knows whether a later run is due by now. An answer given after the moment is up to date. */
+/** Only the timetable can decide whether a later run is due by now. A result stored after the due time is current. */
 function isOutdated(dag: DueDag): boolean {
   const { catchup, jitterMs = 0 } = dag.manifest;
   const lateMs = Number(dag.now) - dag.next_run_after.getTime();

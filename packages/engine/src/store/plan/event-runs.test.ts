@@ -29,7 +29,7 @@ const runs = () =>
   db.rows<RunRow>(adhoc("SELECT dag_id, run_id, state, run_type, conf FROM dag_run ORDER BY id"));
 
 describe("events of a schedule", () => {
-  it("are known by what is seen, not by how often somebody looks", () => {
+  it("have ids that depend on the observed object, not on the poll interval", () => {
     const at = new Date("2026-01-01T00:00:00Z");
     const id = (kind: string, intervalMs: number) =>
       eventRunId({
@@ -42,7 +42,7 @@ describe("events of a schedule", () => {
     expect(id("acme.file", 10)).not.toBe(id("acme.file", 20));
   });
 
-  it("are remembered where they tell of a state, the last of each trigger, until that has ceased", async () => {
+  it("are remembered for triggers that observe a state, one per trigger, until the state ends", async () => {
     await seedDag(db, "feed");
     const jobId = await seedTriggerer(db);
     const triggerId = await seedTrigger(db, { dagId: "feed", ownerJob: jobId });
@@ -55,7 +55,7 @@ describe("events of a schedule", () => {
     });
     await storeEventRuns(db, jobId, [event(1, true), event(2, true), event(3, false)]);
     expect(await memory()).toEqual([{ trigger_id: triggerId, event: { n: 2 } }]);
-    // Of somebody else's nothing is remembered, and nothing forgotten.
+    // A job neither stores nor deletes the memory of another job's triggers.
     const other = await seedTriggerer(db);
     await storeEventRuns(db, other, [event(4, true)]);
     await forgetEvents(db, other, [triggerId]);
@@ -64,7 +64,7 @@ describe("events of a schedule", () => {
     expect(await memory()).toEqual([]);
   });
 
-  it("become queued runs of the current version, in their order, with the event in the conf", async () => {
+  it("create queued runs of the current version, in order, with the event in the conf", async () => {
     await seedDag(db, "feed");
     const version = await seedDag(db, "feed");
     const jobId = await seedTriggerer(db);
@@ -94,7 +94,7 @@ describe("events of a schedule", () => {
     expect(versions).toEqual([{ version_id: version }]);
   });
 
-  it("are refused to whoever does not run the trigger any more", async () => {
+  it("are rejected from a job that no longer runs the trigger", async () => {
     await seedDag(db, "feed");
     const triggerId = await seedTrigger(db, { dagId: "feed", ownerJob: await seedTriggerer(db) });
     const late = await seedTriggerer(db);
@@ -102,7 +102,7 @@ describe("events of a schedule", () => {
     expect(await runs()).toEqual([]);
   });
 
-  it("are one run when two replicas store the same event at once, and when it is delivered again", async () => {
+  it("create one run when two replicas store the same event concurrently, and on redelivery", async () => {
     await seedDag(db, "feed");
     const [a, b] = [await seedTriggerer(db), await seedTriggerer(db)];
     const triggerId = await seedTrigger(db, { dagId: "feed", ownerJob: a, standbyJob: b, replicas: 2 });
@@ -117,7 +117,7 @@ describe("events of a schedule", () => {
     expect(await runs()).toHaveLength(50);
   });
 
-  it("are one run when the answer to the commit got lost and they are stored again", async () => {
+  it("create one run when the reply to the commit is lost and they are stored again", async () => {
     await seedDag(db, "feed");
     const jobId = await seedTriggerer(db);
     const triggerId = await seedTrigger(db, { dagId: "feed", ownerJob: jobId });
@@ -136,12 +136,12 @@ describe("events of a schedule", () => {
   });
 });
 
-describe("what an event is known by", () => {
+describe("the run id of an event", () => {
   const at = new Date("2026-01-01T00:00:00Z");
   const trigger = { kind: "k", args: { a: 1, b: 2 }, replicas: 1 as const };
   const id = (event: object) => eventRunId({ trigger, key: null, payload: {}, at, ...event });
 
-  it("is its key, whenever and by whom it is delivered", () => {
+  it("is derived from its key, independent of time and job", () => {
     const later = new Date("2027-01-01T00:00:00Z");
     expect(id({ key: "1" })).toBe(id({ key: "1", at: later, payload: "other" }));
     expect(id({ key: "1" })).toBe(id({ key: "1", trigger: { ...trigger, args: { b: 2, a: 1 } } }));
@@ -149,7 +149,7 @@ describe("what an event is known by", () => {
     expect(id({ key: "1" })).not.toBe(id({ key: "1", trigger: { ...trigger, args: {} } }));
   });
 
-  it("is its payload only when two triggerers run it", () => {
+  it("is derived from its payload only for a replicated trigger", () => {
     const twice = { ...trigger, replicas: 2 as const };
     expect(id({ payload: { x: 1 } })).not.toBe(id({ payload: { x: 1 } }));
     expect(id({ payload: { x: 1 } })).toMatch(/^event__2026-01-01T00:00:00.000Z_\w{10}$/);
@@ -184,7 +184,7 @@ describe("the trigger of a DAG's schedule", () => {
       wake_at: Date;
     }>(adhoc("SELECT id, dag_id, kind, args, bundle_hash, wake_at FROM trigger ORDER BY id"));
 
-  it("is a row of the DAG's own, which stays while the schedule does and goes with it", async () => {
+  it("is a row of the DAG, kept while the schedule is unchanged and deleted with it", async () => {
     await publish(call());
     await publish(call(), "twin");
     const [first, twin] = await rows();
@@ -205,7 +205,7 @@ describe("the trigger of a DAG's schedule", () => {
     expect(await rows()).toMatchObject([{ dag_id: "twin" }]);
   });
 
-  it("is replaced with the code of its bundle, and sleeps until the DAG's start", async () => {
+  it("is replaced when the code of its bundle changes, and sleeps until the DAG's start", async () => {
     const start = new Date(Date.now() + 3_600_000).toISOString();
     await publish(call({ source: "bundle" }), "feed", start);
     const [before] = await rows();
@@ -218,7 +218,7 @@ describe("the trigger of a DAG's schedule", () => {
     expect(after?.bundle_hash).not.toBe(before?.bundle_hash);
   });
 
-  it("that is a moment makes one run, when it has come and the DAG is awake", async () => {
+  it("creates one run for a moment, when it has come and the DAG is not paused", async () => {
     const moment = new Date(Date.now() - 1_000).toISOString();
     await publish(call({ wake: { at: moment }, timed: { payload: moment } }));
     await publish(call({ wake: { afterMs: 3_600_000 }, timed: { payload: null } }), "later");
@@ -234,7 +234,7 @@ describe("the trigger of a DAG's schedule", () => {
     expect(await storeTimedRuns(db)).toBe(0);
   });
 
-  it("that is a moment after the end of its DAG makes no run; one before it does, however late", async () => {
+  it("creates no run for a moment after the DAG's end, and one for an earlier moment, however late", async () => {
     await publish(call({ timed: { payload: null } }));
     const past = "2026-01-31T00:00:00Z";
     await db.rows(

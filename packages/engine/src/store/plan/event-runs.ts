@@ -1,12 +1,12 @@
 /**
- * Schedules made of events: every event of a DAG's trigger is one run of the DAG. The run is stored in the name of the
- * job that runs the trigger; only then is the event acknowledged to where it came from.
+ * Schedules on events: every event of a DAG's trigger creates one run of the DAG. The job that runs the trigger stores
+ * the run and then acknowledges the event at its source.
  *
- * An event is known by its run's id. With a key, the id is made from it: the same event again, from the second replica
- * or delivered once more after a crash, finds its run there. Without a key the id is made once, when the event arrives,
- * and kept for as long as its storing has to be repeated: the answer to a commit may get lost, and the repetition finds
- * the run. Died before the commit: the event was not acknowledged and comes again. Of a state that a built-in trigger
- * looks at, the event is remembered with its run: a start after the commit finds it there, and does not tell it again.
+ * The run id identifies the event. With a key, the id is derived from it: a duplicate from the second replica, or a
+ * redelivery after a crash, finds the existing run. Without a key the id is generated once, when the event arrives, and
+ * kept while storing is retried: if the reply to a commit is lost, the retry finds the run. Crash before the commit: the
+ * event was not acknowledged and is delivered again. For a state that a built-in trigger observes, the event is stored
+ * with its run: after a restart the trigger finds it and does not report it again.
  */
 import { createHash, randomBytes } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -20,25 +20,25 @@ export interface EventRun {
   readonly triggerId: number;
   readonly runId: string;
   readonly payload: Json;
-  /** Whoever runs the trigger next is told of it (trigger_memory). */
+  /** Stored for the next triggerer that runs the trigger (trigger_memory). */
   readonly isRemembered?: boolean;
 }
 
 export interface StoredEventRun {
   readonly triggerId: number;
   readonly runId: string;
-  /** null: there was such a run already. */
+  /** null: the run existed already. */
   readonly dagRunId: number | null;
 }
 
-/** The order of locks: DAGs before triggers. A DAG that is just being deleted is waited for. */
+/** Lock order: DAGs before triggers. Waits for a DAG that is being deleted. */
 const LOCK_DAGS = statement(
   "event-lock-dags",
   `SELECT 1 FROM dag WHERE dag_id = ANY(ARRAY(SELECT dag_id FROM trigger WHERE id = ANY($1::bigint[])))
    ORDER BY dag_id FOR KEY SHARE`,
 );
 
-/** Whoever would take the trigger over waits; the other replica does not. In the order in which all lock them. */
+/** Blocks a takeover of the trigger, but not the other replica. All transactions lock triggers in this order. */
 const LOCK_TRIGGERS = statement(
   "event-lock-triggers",
   "SELECT id FROM trigger WHERE id = ANY($1::bigint[]) ORDER BY fingerprint FOR SHARE",
@@ -63,7 +63,7 @@ const STORE = statement(
      ON CONFLICT (trigger_id) DO UPDATE SET event = EXCLUDED.event
    ), told AS (${tellRuns("added", SENDER)}
    ), fired AS (${tellScheduleTriggers(
-     // A DAG has one schedule, and its trigger is the one that is locked.
+     // A DAG has one schedule, and its trigger is locked.
      "(SELECT a.dag_id, a.run_id, t.id, t.kind FROM added a JOIN trigger t ON t.dag_id = a.dag_id)",
      "event",
      SENDER,
@@ -74,8 +74,8 @@ const STORE = statement(
 );
 
 /**
- * Events of triggers that are still this job's become runs, in their order. What is not in the answer belongs to
- * somebody else now, or came after the end of its DAG: it was not stored, and must not be acknowledged.
+ * Creates runs from the events of triggers that this job still runs, in order. An event that is not in the result belongs
+ * to another job now, or came after the end of its DAG: it was not stored, and must not be acknowledged.
  */
 export async function storeEventRuns(
   db: Database,
@@ -110,14 +110,14 @@ export async function storeEventRuns(
 }
 
 interface StoredRow {
-  /** null: a run that is new. */
+  /** null: the run is new. */
   readonly trigger_id: number | null;
   readonly dag_id: string;
   readonly run_id: string;
   readonly dag_run_id: number | null;
 }
 
-/** What an event is known by: see above. Equal payloads of a replicated trigger without keys are one event. */
+/** The run id of an event: see above. Equal payloads of a replicated trigger without keys are one event. */
 export function eventRunId(event: {
   readonly trigger: { readonly kind: string; readonly args: Json; readonly replicas: 1 | 2 };
   readonly key: string | null;
@@ -127,12 +127,12 @@ export function eventRunId(event: {
   const { trigger, key, payload, at } = event;
   if (key === null && trigger.replicas === 1)
     return `event__${at.toISOString()}_${randomBytes(5).toString("hex")}`;
-  // The trigger belongs to it: another one that uses the same keys tells of other things. Its code does not.
+  // Includes the trigger's arguments, because another trigger may use the same keys for other events; excludes its code.
   const identity = [trigger.kind, seenBy(trigger), key === null ? { payload } : key];
   return `event__${createHash("sha256").update(canonicalJson(identity)).digest("hex").slice(0, 24)}`;
 }
 
-/** How often the engine's own triggers look changes nothing of what they see. */
+/** The poll interval of built-in triggers is not part of the identity. */
 function seenBy({ args, kind }: { readonly kind: string; readonly args: Json }): Json {
   if (!kind.startsWith("tradewind.") || typeof args !== "object" || args === null || Array.isArray(args))
     return args;
@@ -147,7 +147,7 @@ const FORGET = statement(
      ORDER BY fingerprint FOR SHARE))`,
 );
 
-/** What these triggers of the job have told of has ceased: when it comes about again, it is another event. */
+/** The states that these triggers of the job reported have ended: the next occurrence is a new event. */
 export async function forgetEvents(
   db: Database,
   jobId: number,

@@ -1,4 +1,4 @@
-/** What has to be known to tell whether a run is the latest of its schedule. */
+/** The facts that decide whether a run is the latest of its schedule. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -16,8 +16,8 @@ export interface LatestRunRow {
 }
 
 /**
- * Index: dag_run_logical_date. A later run that somebody made by hand is not one of the schedule. A date that the run's own
- * backfill has still to come to is as good as made.
+ * Index: dag_run_logical_date. A later manual run is not part of the schedule. A date that the run's backfill has not
+ * reached yet counts as a later run.
  */
 const FACTS = statement(
   "latest-run-facts",
@@ -32,7 +32,7 @@ const FACTS = statement(
    WHERE r.id = $1`,
 );
 
-/** undefined: the run is gone. */
+/** undefined: the run is deleted. */
 export function readLatestFacts(db: Connection, dagRunId: number): Promise<LatestRunRow | undefined> {
   return db.one<LatestRunRow>(FACTS, [dagRunId]);
 }

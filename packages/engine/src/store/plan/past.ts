@@ -1,18 +1,18 @@
-/** Whether the past of a DAG lets a task go on: `dependsOnPast` and `waitForDownstream`. */
+/** Whether the previous run allows a task to start: `dependsOnPast` and `waitForDownstream`. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** Instances that wait for the run before theirs. */
+/** Instances that wait for the previous run. */
 export interface PastQuestion {
   readonly runId: number;
-  /** The task itself and, if it waits for them, its direct downstream. */
+  /** The task itself and, with `waitForDownstream`, its direct downstream. */
   readonly taskIds: readonly string[];
 }
 
 /**
- * Open when there is no earlier run by logical date, or when all instances of these tasks in the run before ended well.
- * A run before that has not even started has no instances yet: it keeps the gate shut. The first date of a backfill is
- * its beginning, whatever came before. Index: dag_run_logical_date.
+ * True if there is no earlier run by logical date, or if all instances of these tasks in the previous run succeeded or
+ * were skipped. A previous run that has not started has no instances yet: false. The first date of a backfill has no
+ * previous run. Index: dag_run_logical_date.
  */
 const OPEN = statement(
   "past-open",
@@ -33,7 +33,7 @@ const OPEN = statement(
        WHERE k.place = q.place AND t.state NOT IN ('success', 'skipped')))`,
 );
 
-/** The questions that are answered with yes, by position. */
+/** The indexes of the questions that are true. */
 export async function openPast(db: Connection, questions: readonly PastQuestion[]): Promise<Set<number>> {
   const tasks = questions.flatMap((question, place) => question.taskIds.map((task) => ({ place, task })));
   const rows = await db.rows<{ place: number }>(OPEN, [

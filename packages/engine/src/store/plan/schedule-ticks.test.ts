@@ -1,4 +1,4 @@
-/** Times that are a part of a condition: told once each, whoever looks, and never made a run of by themselves. */
+/** Times that are part of a condition: one signal each, and no run. */
 import type { GatherManifest, ScheduleManifest, SignalCondition } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
@@ -42,7 +42,7 @@ const told = () =>
   );
 const look = () => createDueRuns(test.db, planner, 10);
 
-it("the first is one that comes after the DAG was published", async () => {
+it("plans the first time after the DAG was published", async () => {
   await seedDag(test.db, "timed", { schedule: hourly });
   await seedDag(test.db, "untimed", { schedule: timed(undefined) });
   await seedDag(test.db, "later", { schedule: hourly, start: "2999-01-01T00:00:00.000Z" });
@@ -51,7 +51,7 @@ it("the first is one that comes after the DAG was published", async () => {
   expect((await plan("later"))!.toISOString()).toBe("2999-01-01T00:00:00.000Z");
 });
 
-it("one that has come is told once, though many look at once, and makes no run", async () => {
+it("sends one signal for a time that has come when called concurrently, and creates no run", async () => {
   await seedDag(test.db, "timed", { schedule: hourly });
   await overdue(0);
   const due = (await plan())!.toISOString();
@@ -61,7 +61,7 @@ it("one that has come is told once, though many look at once, and makes no run",
   expect((await plan())!.getTime()).toBe(Date.parse(due) + 3_600_000);
 });
 
-it("of those that could not be told in time only the newest is told", async () => {
+it("sends only the newest of several overdue times", async () => {
   await seedDag(test.db, "timed", { schedule: hourly });
   await overdue(30);
   while ((await look()).dags > 0);
@@ -70,7 +70,7 @@ it("of those that could not be told in time only the newest is told", async () =
   expect((await plan())!.getTime()).toBeGreaterThan(Date.now() - 60_000);
 });
 
-it("a DAG that is paused is told none, and other DAGs are not kept from their runs", async () => {
+it("sends nothing for a paused DAG, and does not delay other DAGs", async () => {
   await seedDag(test.db, "timed", { schedule: hourly });
   await seedDag(test.db, "plain", { schedule: { kind: "interval", everyMs: 3_600_000, style: "trigger" } });
   await overdue(0);

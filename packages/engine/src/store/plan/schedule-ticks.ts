@@ -1,7 +1,7 @@
 /**
- * The times of schedules that are more than times: when one has come, the log is told, and what that means is for the
- * schedule's condition. In the transaction that plans the next one, with the DAGs' rows locked: whoever tells of a DAG's
- * schedule has locked the DAG. Died before: the time is still to come. Died after: it was told, once.
+ * Times of schedules that are part of a condition: when one has come, a signal is sent, and the condition decides about a
+ * run. The signal is sent in the transaction that plans the next time, with the DAGs' rows locked, as required for
+ * signals about a schedule. Crash before the commit: the time is still due. Crash after it: the signal was sent once.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";

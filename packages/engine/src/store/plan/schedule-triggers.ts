@@ -1,6 +1,6 @@
 /**
- * The trigger of a DAG whose schedule is one: a row that belongs to the DAG, made and replaced in the transaction that
- * publishes it. One that did not change keeps its row, and goes on without noticing.
+ * The trigger of a DAG that is scheduled on events: a row that belongs to the DAG, created and replaced in the
+ * transaction that publishes it. An unchanged trigger keeps its row and continues undisturbed.
  */
 import type { DagManifest, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
@@ -8,12 +8,12 @@ import { statement } from "../database/statement.ts";
 import { triggerFingerprint } from "../trigger/trigger-fingerprint.ts";
 
 /**
- * Of a DAG's current version `v`: its `end` is still to come. Asked when a run would be stored, so that none is made
- * after it; and when triggers are taken and compared, so that nobody runs one that can make no more runs.
+ * SQL for a DAG's current version `v`: its `end` is in the future. Checked when a run is stored, so that none is created
+ * after it; and when triggers are claimed and compared, so that no triggerer runs a trigger that can create no more runs.
  */
 export const IS_BEFORE_END = "coalesce((v.manifest->>'end')::timestamptz > now(), true)";
 
-/** With the rows of the DAGs locked: nobody waits for a schedule's trigger, so there is nothing to look for first. */
+/** The rows of the DAGs are locked. No task waits for the trigger of a schedule, so there are no waits to check first. */
 const REMOVE = statement(
   "catalogue-remove-triggers",
   "DELETE FROM trigger WHERE dag_id = ANY($1::text[]) AND fingerprint <> ALL($2::bytea[])",
@@ -67,7 +67,7 @@ function afterMs({ wake }: TriggerCall): number {
   return wake && "afterMs" in wake ? wake.afterMs : 0;
 }
 
-/** As PostgreSQL writes bytea: array elements are texts. */
+/** PostgreSQL's text form of bytea: array elements are texts. */
 function hex(values: readonly Buffer[]): string[] {
   return values.map((value) => `\\x${value.toString("hex")}`);
 }

@@ -1,7 +1,7 @@
 /**
- * Moments as schedules: `on(new DateTimeTrigger(…))` is one run when the moment has come. Nobody has to run such a trigger.
- * Its run is made by whichever triggerer looks first; from then on it sleeps forever, so that it is not made again. A
- * moment after the DAG's `end` makes none; one before it does, however late somebody looks.
+ * Moments as schedules: `on(new DateTimeTrigger(…))` creates one run when the moment has come. No triggerer runs such a
+ * trigger. The first triggerer that polls creates its run; the trigger then sleeps forever, so that no second run is
+ * created. A moment after the DAG's `end` creates no run; an earlier moment does, however late it is found.
  */
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -12,14 +12,14 @@ const IS_AWAKE = "NOT d.is_paused AND NOT d.is_stale";
 const DAG = "JOIN dag d ON d.dag_id = t.dag_id JOIN dag_version v ON v.id = d.version_id";
 const IS_IN_TIME = "coalesce((v.manifest->>'end')::timestamptz >= t.wake_at, true)";
 
-/** The order of locks: DAGs before triggers. */
+/** Lock order: DAGs before triggers. */
 const LOCK_DAGS = statement(
   "timed-lock-dags",
   `SELECT 1 FROM dag d WHERE d.dag_id = ANY(ARRAY(SELECT t.dag_id FROM trigger t WHERE ${IS_DUE})) AND ${IS_AWAKE}
    ORDER BY d.dag_id FOR KEY SHARE`,
 );
 
-/** The keys under which they are told of (state-signals.ts). Of all that are due: which of them is ours is not known yet. */
+/** The keys of their signals (state-signals.ts), for all due triggers: which of them this job fires is not known yet. */
 const LOCK_KEYS = statement(
   "timed-lock-keys",
   `SELECT tw_lock_signals(array_agg('trigger'::text), array_agg(due.dag_id)) FROM (
@@ -54,13 +54,13 @@ const NEXT = statement(
    ORDER BY t.wake_at LIMIT 1`,
 );
 
-/** Runs of the DAGs whose moment has come; answers how many. */
+/** Creates the runs of DAGs whose moment has come; returns their number. */
 export async function storeTimedRuns(db: Database): Promise<number> {
   const [, , rows = []] = await db.pipeline([call(LOCK_DAGS), call(LOCK_KEYS), call(STORE)]);
   return rows.length;
 }
 
-/** Milliseconds until the next moment that is a schedule (negative: overdue), null when there is none. */
+/** Milliseconds until the next scheduled moment (negative: overdue), null if there is none. */
 export async function nextTimedRunIn(db: Connection): Promise<number | null> {
   const row = await db.one<{ wait: string }>(NEXT);
   return row ? Number(row.wait) : null;

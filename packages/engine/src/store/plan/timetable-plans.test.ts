@@ -1,4 +1,4 @@
-/** Questions to timetables: who may answer, and what becomes of an answer that comes too late. */
+/** Requests to timetables: which job may answer, and that late results are dropped. */
 import { beforeEach, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -36,7 +36,7 @@ const HOLD = 60_000;
 
 async function take(holdMs = HOLD): Promise<Question> {
   const [question] = await takeQuestions(db, 10, holdMs);
-  if (!question) throw new Error("nothing is asked");
+  if (!question) throw new Error("no request is due");
   return question;
 }
 
@@ -47,7 +47,7 @@ async function planned(): Promise<number | null> {
   return row?.next?.getTime() ?? null;
 }
 
-it("a new DAG is a question, of its newest code; the answer is its plan", async () => {
+it("requests a plan for a new DAG with its newest code, and stores the result", async () => {
   const version = await publish();
   expect(await nextQuestionIn(db)).toBeLessThanOrEqual(0);
   const question = await take();
@@ -61,7 +61,7 @@ it("a new DAG is a question, of its newest code; the answer is its plan", async 
   expect(await storeAnswer(db, question, run(AT))).toBe(true);
 });
 
-it("a run that was made is a question for the one after it", async () => {
+it("requests the next run when a run is created", async () => {
   await storeAnswer(db, await take(), run(AT));
   expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 1, asked: 1 });
   expect(await planned()).toBeNull();
@@ -72,7 +72,7 @@ it("a run that was made is a question for the one after it", async () => {
   expect(await nextQuestionIn(db)).toBeNull();
 });
 
-it("an answer given ahead and acted on late is asked for again, as of now, before a run is made", async () => {
+it("repeats the request before a run is created if the stored result is used late", async () => {
   const question = await take();
   await storeAnswer(db, question, run(Date.now() + 60_000));
   await db.rows(adhoc("UPDATE dag SET next_run_after = now() - interval '1 minute'"));
@@ -81,12 +81,12 @@ it("an answer given ahead and acted on late is asked for again, as of now, befor
   expect(await planned()).toBeNull();
   const again = await take();
   expect(again).toMatchObject({ last: null });
-  // The answer as of now, though it was due before.
+  // A current result, although it was due earlier.
   await storeAnswer(db, again, run(Date.now() - 30_000));
   expect(await createDueRuns(db, planner, 10)).toMatchObject({ created: 1, asked: 1 });
 });
 
-it("a date that somebody else has made a run for is passed over, and asked for no second time", async () => {
+it("skips a date that already has a run, and does not request it again", async () => {
   await storeAnswer(db, await take(), run(AT));
   await db.rows(
     adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by)
@@ -97,7 +97,7 @@ it("a date that somebody else has made a run for is passed over, and asked for n
   expect((await take()).last?.logicalDate).toBe(AT);
 });
 
-it("who dies over a question loses it: the next one's answer counts, the late one does not", async () => {
+it("drops the late result of a job whose hold expired, and accepts the next one", async () => {
   const dead = await take(0);
   const next = await take();
   expect(next.asked).toBeGreaterThan(dead.asked);
@@ -109,7 +109,7 @@ it("who dies over a question loses it: the next one's answer counts, the late on
   expect(await planned()).toBe(AT + 7);
 });
 
-it("an answer of old code counts for nothing once there is new code", async () => {
+it("drops a result of old code after new code was published", async () => {
   const old = await take();
   await publish();
   expect(await storeAnswer(db, old, run(1))).toBe(false);
@@ -117,7 +117,7 @@ it("an answer of old code counts for nothing once there is new code", async () =
   expect((await take()).bundleHash).not.toBe(old.bundleHash);
 });
 
-it("many at once: every question has one taker", async () => {
+it("gives each request to one job when called concurrently", async () => {
   for (let i = 0; i < 20; i++) await seedDag(db, `own${i}`, { schedule });
   const taken = (await Promise.all(Array.from({ length: 8 }, () => takeQuestions(db, 5, HOLD)))).flat();
   expect(taken).toHaveLength(21);
@@ -126,7 +126,7 @@ it("many at once: every question has one taker", async () => {
 
 const failure = { error: { code: "X", message: "no", at: new Date(0).toISOString() }, retryMs: 0 };
 
-it("failures are counted and kept to be seen, until there is an answer or new code", async () => {
+it("counts failures and stores the error until a result or new code arrives", async () => {
   const stored = async () =>
     await db.one(adhoc("SELECT failures, error->>'code' AS code FROM dag_timetable WHERE dag_id = 'own'"));
   expect(await storeFailure(db, await take(), failure)).toBe(true);
@@ -142,7 +142,7 @@ it("failures are counted and kept to be seen, until there is an answer or new co
   expect(await stored()).toEqual({ failures: 0, code: null });
 });
 
-it("those whose code has answered come first, then new ones, then those that have failed, the longest due first", async () => {
+it("takes requests of proven code first, then new code, then failing code, each by due time", async () => {
   await storeAnswer(db, await take(), run(AT));
   await createDueRuns(db, planner, 10);
   for (const dagId of ["new1", "new2", "bad1", "bad2"]) await seedDag(db, dagId, { schedule });
@@ -163,12 +163,12 @@ it("those whose code has answered come first, then new ones, then those that hav
   expect(await nextQuestionIn(db, 1)).toBeGreaterThan(0);
   expect(await next(2)).toBe("bad1 2");
   expect(await next(2)).toBe("bad2 2");
-  // New code is a new question.
+  // New code is a new request.
   await publish();
   expect(await next(2)).toBe("own 1");
 });
 
-it("what is given back is taken at once; a DAG that is gone from its file is not asked", async () => {
+it("takes a released request immediately, and skips a stale DAG", async () => {
   const question = await take();
   await releaseQuestions(db, [question]);
   expect((await take()).dagId).toBe("own");
@@ -178,7 +178,7 @@ it("what is given back is taken at once; a DAG that is gone from its file is not
   expect(await nextQuestionIn(db)).toBeNull();
 });
 
-it("another schedule ends it", async () => {
+it("deletes the request when the schedule changes to another kind", async () => {
   await seedDag(db, "own", { schedule: { kind: "once" } });
   expect(await planned()).not.toBeNull();
   expect(await db.rows(adhoc("SELECT 1 FROM dag_timetable"))).toEqual([]);

@@ -1,13 +1,13 @@
 /**
- * Plans of DAGs whose schedule is a class of their own bundle. The question is a row (`dag_timetable`); a scheduler takes
- * it for a while, asks outside of any transaction, and stores the answer as the DAG's plan.
+ * Plans of DAGs whose schedule is a timetable class in their bundle. A request is a row (`dag_timetable`); a scheduler
+ * takes it for a limited time, calls the class outside of any transaction, and stores the result as the DAG's plan.
  *
- * Dies before the answer is stored: the question comes back when its time is over. Dies after: the plan is there. The
- * answer is lost: the same. Two at once, or woke up late: the number of the question has moved on, and the answer counts
- * for nothing; the class is a pure function, so asking twice does no harm. A new version of the DAG, or a run that was
- * made of the plan, is a new question.
+ * Crash before the result is stored: the request is due again when that time expires. Crash after it, or a lost reply:
+ * the plan is stored. Concurrent or late calls: the number of the request has changed, and the result is dropped; the
+ * class is a pure function, so a repeated call is harmless. A new version of the DAG, or a run created from the plan, is
+ * a new request.
  *
- * Locks: the row of `dag` before that of `dag_timetable`; taking questions locks only the latter, and waits for nobody.
+ * Locks: the row of `dag` before that of `dag_timetable`; taking requests locks only the latter, and does not wait.
  */
 
 import type { PlannedRun, Scheduling } from "../../model/calendar/planner.ts";
@@ -15,17 +15,17 @@ import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { isServed, type ServedDags } from "../job/served-dags.ts";
 
-/** A run that a timetable asked for. */
+/** A run that a timetable returned. */
 interface AskedRun {
   readonly logicalDate: number;
   readonly intervalStart: number;
   readonly intervalEnd: number;
 }
 
-/** What to ask, and of which code. */
+/** The arguments of a call, and the code to call. */
 export interface Question {
   readonly dagId: string;
-  /** Names the question. */
+  /** Identifies the request. */
   readonly asked: number;
   readonly bundleHash: string;
   readonly dag: Scheduling;
@@ -35,7 +35,7 @@ export interface Question {
   readonly now: number;
 }
 
-/** Why a timetable has no answer. */
+/** Why a timetable has no result. */
 export interface ScheduleError {
   readonly code: string;
   readonly message: string;
@@ -53,7 +53,7 @@ const SET = statement(
      last_interval_end = excluded.last_interval_end`,
 );
 
-/** For the run after the same last one. */
+/** Repeats the request after the same last run. */
 const SET_AGAIN = statement(
   "timetable-set-again",
   `UPDATE dag_timetable SET ask_at = now(), asked = asked + 1, failures = 0, error = NULL WHERE dag_id = ANY($1::text[])`,
@@ -61,24 +61,24 @@ const SET_AGAIN = statement(
 
 const REMOVE = statement("timetable-remove", "DELETE FROM dag_timetable WHERE dag_id = ANY($1::text[])");
 
-/** What is known of a timetable: its code has answered, and been asked again. */
+/** Standing of a timetable: its current code has returned a result before. */
 export const TRIED = 0;
 /** Its code is new. */
 export const UNKNOWN = 1;
-/** It could not be asked, and is tried again. */
+/** Its last call failed and is retried. */
 export const FAILING = 2;
-/** The worst that is wanted: it, and what is better. */
+/** The worst standing to include; better ones are included, too. */
 export type Standing = typeof TRIED | typeof UNKNOWN | typeof FAILING;
 
-/** The last run has the version of the code that was asked for it. Index: dag_run_logical_date. */
+/** The last run has the version of the code that returned it. Index: dag_run_logical_date. */
 const STANDING = `CASE WHEN t.failures > 0 THEN ${FAILING}
        WHEN EXISTS (SELECT 1 FROM dag_run r WHERE r.dag_id = t.dag_id AND r.logical_date = t.last_logical_date
                       AND r.version_id = d.version_id) THEN ${TRIED}
        ELSE ${UNKNOWN} END`;
 
 /**
- * Those whose class is gone from its file wait until it is back. The better come first; among themselves, those that have
- * been due for the longest, so that each is asked once before any is asked twice.
+ * Stale DAGs wait until their file declares them again. Ordered by standing, then by due time, so that each timetable is
+ * called once before any is called twice.
  */
 const TAKE = statement(
   "timetable-take",
@@ -136,7 +136,7 @@ const LAST = statement(
    FROM dag_run WHERE dag_id = $1 AND logical_date < $2 AND run_type = 'scheduled' ORDER BY logical_date DESC LIMIT 1`,
 );
 
-/** The run after `last` is asked for, of these DAGs. The caller has locked their rows. */
+/** Requests the run after `last` for these DAGs. The caller has locked their rows. */
 export async function askTimetables(
   tx: Connection,
   dags: readonly { readonly dagId: string; readonly last: PlannedRun | null }[],
@@ -150,12 +150,12 @@ export async function askTimetables(
   ]);
 }
 
-/** Their plan is out of date: what run comes next is asked as of now. The caller has locked the rows of the DAGs. */
+/** Their plan is outdated: requests the next run as of now. The caller has locked the rows of the DAGs. */
 export async function askTimetablesAgain(tx: Connection, dagIds: readonly string[]): Promise<void> {
   if (dagIds.length > 0) await tx.rows(SET_AGAIN, [dagIds]);
 }
 
-/** They have no timetable of their own any more. */
+/** These DAGs no longer have a timetable class. */
 export async function forgetTimetables(tx: Connection, dagIds: readonly string[]): Promise<void> {
   if (dagIds.length > 0) await tx.rows(REMOVE, [dagIds]);
 }
@@ -173,7 +173,7 @@ interface QuestionRow {
   readonly standing: Standing;
 }
 
-/** Questions that are due, of timetables no worse than that, taken for so long. */
+/** Takes due requests of timetables with this standing or better, for a limited time. */
 export async function takeQuestions(
   db: Database,
   limit: number,
@@ -196,7 +196,7 @@ export async function takeQuestions(
 
 type LastRow = Pick<QuestionRow, "last_logical_date" | "last_interval_start" | "last_interval_end">;
 
-/** The last one before that moment which the DAG's schedule has made. */
+/** The last scheduled run of the DAG before this moment. */
 export async function lastScheduledRun(
   db: Connection,
   dagId: string,
@@ -216,7 +216,7 @@ function lastOf(row: LastRow): AskedRun | null {
   };
 }
 
-/** Whether the answer counted. */
+/** Returns whether the request was still current. */
 export function storeAnswer(
   db: Database,
   { dagId, asked }: Pick<Question, "dagId" | "asked">,
@@ -231,7 +231,7 @@ export function storeAnswer(
   });
 }
 
-/** It is asked again after `retryMs`. Whether that counted. */
+/** Retries after `retryMs`. Returns whether the request was still current. */
 export async function storeFailure(
   db: Database,
   { dagId, asked }: Pick<Question, "dagId" | "asked">,
@@ -240,12 +240,12 @@ export async function storeFailure(
   return (await db.one(FAIL, [dagId, asked, retryMs, JSON.stringify(error)])) !== undefined;
 }
 
-/** They are given back, to whoever comes next. */
+/** Releases requests: they are due now. */
 export async function releaseQuestions(db: Database, questions: readonly Question[]): Promise<void> {
   await db.rows(RELEASE, [questions.map(({ dagId }) => dagId), questions.map(({ asked }) => asked)]);
 }
 
-/** Milliseconds until the next question of those is due (negative: overdue), null when there is none. */
+/** Milliseconds until the next of these requests is due (negative: overdue), null if there is none. */
 export async function nextQuestionIn(
   db: Connection,
   worst: Standing = FAILING,

@@ -3,10 +3,10 @@ import { taskManifest } from "../../../test/reference/manifests.ts";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { clearTasks } from "../edit/clear-tasks.ts";
 import { limitKeyOf, limitNames } from "./limit-key.ts";
 
-it("names what counts an instance, and its parts can be told again", () => {
+it("names the limits that count an instance, and splits into them", () => {
   const keys = (perDag: number | null, all?: number) =>
     limitKeyOf(
       { dagId: "d", ...(all !== undefined && { maxActiveTasksPerDag: all }) },
@@ -19,7 +19,7 @@ it("names what counts an instance, and its parts can be told again", () => {
   expect(limitNames(keys(2, 3))).toEqual(["@d/t", "@@d"]);
 });
 
-it("is the same in a run that is moved to another version", async () => {
+it("stays the same when a run moves to another version", async () => {
   const { db } = await testDatabase();
   const tasks = [taskManifest("free"), taskManifest("few", { maxActivePerDag: 2 })];
   await seedDag(db, "d", { tasks });
@@ -40,9 +40,7 @@ it("is the same in a run that is moved to another version", async () => {
       refuseRunning: false,
       dryRun: false,
     } as const;
-    await db.transaction((tx) =>
-      runEdits.clearTasks(tx, { runs: [{ dagRunId: run, tasks: null }], ...edit }),
-    );
+    await db.transaction((tx) => clearTasks(tx, { runs: [{ dagRunId: run, tasks: null }], ...edit }));
     const sql = "SELECT task_id, limit_key FROM task_instance ORDER BY task_id";
     expect(await db.rows(adhoc(sql))).toEqual([
       { task_id: "few", limit_key: limitKeyOf(dag, tasks[1]!) },

@@ -1,17 +1,17 @@
 /**
- * The rows of `pool` that count active instances across all runs of a DAG: of one task, and of all its tasks. "@": the
- * engine's own. An instance remembers which of them count it (`task_instance.limit_key`), one name a line.
+ * The rows of `pool` that count active instances across all runs of a DAG: of one task, and of all its tasks. The prefix
+ * "@" marks internal counters. `task_instance.limit_key` lists the counters of an instance, one name per line.
  */
 export function limitKey(dagId: string, taskId: string): string {
   return `@${dagId}/${taskId}`;
 }
 
-/** No DAG's id begins with "@", so that this is no task's. */
+/** No DAG id begins with "@", so this cannot be the key of a task. */
 export function dagLimitKey(dagId: string): string {
   return `@@${dagId}`;
 }
 
-/** What counts an instance of this task; null: nothing does. */
+/** The counters of an instance of this task; null: none. */
 export function limitKeyOf(
   dag: { readonly dagId: string; readonly maxActiveTasksPerDag?: number },
   task: { readonly taskId: string; readonly maxActivePerDag: number | null },

@@ -1,4 +1,4 @@
-/** How full the pools are, as the database has it. */
+/** The stored occupancy of pools. */
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
@@ -28,8 +28,8 @@ export function readPools(db: Connection): Promise<PoolView[]> {
 }
 
 /**
- * Occupied slots as task states have them. Only for when the numbers turn out to be wrong, which is a defect: with the
- * pools locked nobody can take or free a slot meanwhile.
+ * Recounts occupied slots from task states. Only for a wrong count, which is a defect: the pools are locked, so no slot
+ * can change meanwhile.
  */
 export async function recountPools(db: Database): Promise<void> {
   await db.transaction(async (tx) => {

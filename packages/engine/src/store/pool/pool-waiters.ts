@@ -1,7 +1,7 @@
 /**
- * What each scheduler holds back for want of slots, told to the others: the best waiting task per pool and width. A scheduler
- * about to take slots leaves room for tasks of others that outrank its own, and wakes them. Only a hint: that a pool
- * is never oversubscribed does not depend on it. A dead scheduler's rows count no more.
+ * The best task that each scheduler cannot queue for lack of slots, per pool and width, visible to the others. A
+ * scheduler that is about to take slots leaves room for better tasks of other schedulers, and wakes them. Only a hint: a
+ * pool cannot be oversubscribed without it. The rows of a dead scheduler are ignored.
  */
 import type { Call, Connection } from "../database/database.ts";
 import { call, statement } from "../database/statement.ts";
@@ -13,7 +13,7 @@ export interface PoolWaiter {
   readonly logicalDate: number | null;
   readonly mapIndex: number;
   readonly slots: number;
-  /** How many of this width wait, of which it is the best: no more than the pool could hold. */
+  /** The number of waiting tasks of this width, of which this is the best; at most the size of the pool. */
   readonly amount: number;
 }
 

@@ -1,7 +1,7 @@
 /**
- * Pools as people see them. `occupied` belongs to the scheduler and changes only with a task's state; here it is read.
- * The split into running, queued and so on is counted from the unfinished runs alone, so it never grows with history.
- * Names that start with "@" are the engine's own counters and are neither shown nor changed.
+ * Pools in the API. `occupied` belongs to the scheduler and changes only with a task's state; it is only read here. The
+ * counts by state come from unfinished runs alone, so their cost does not grow with history. Names that begin with "@"
+ * are internal counters and are neither shown nor changed.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -52,7 +52,7 @@ export async function findPool(connection: Connection, name: string): Promise<Po
   return (await listPools(connection, { name }, { limit: 1, offset: 0 })).rows[0];
 }
 
-/** What people set of it, locked until the end of the transaction; the engine's own counters are not there. */
+/** The user's settings of a pool, locked until the end of the transaction; internal counters are excluded. */
 export function lockPool(
   tx: Connection,
   name: string,
@@ -60,13 +60,13 @@ export function lockPool(
   return tx.one(LOCK_VALUES, [name]);
 }
 
-/** Whether it was created; false: the name is taken. */
+/** Returns whether it was created; false: the name exists. */
 export async function createPool(tx: Connection, name: string, values: PoolValues): Promise<boolean> {
   const row = await tx.one(INSERT_POOL, [name, values.slots, values.description, values.includeDeferred]);
   return row !== undefined;
 }
 
-/** Fields left undefined keep their value. Slots may drop below what is taken: no new task starts until it fits. */
+/** Undefined fields keep their value. Slots may drop below the occupied number: no new task starts until it fits. */
 export async function updatePool(
   tx: Connection,
   name: string,
@@ -82,7 +82,7 @@ export async function updatePool(
   return row !== undefined;
 }
 
-/** Refuses a pool that tasks occupy: its counter must live until they gave their slots back. */
+/** Rejects a pool that tasks occupy: its counter must exist until they release their slots. */
 export async function deletePool(
   tx: Connection,
   name: string,
@@ -120,7 +120,7 @@ const UPDATE_POOL = statement(
    WHERE name = $1 RETURNING name`,
 );
 
-/** Waits for a scheduler that is taking or giving back a slot. */
+/** Waits for a scheduler that is changing the count. */
 const LOCK_POOL = statement("pool-lock", "SELECT occupied FROM pool WHERE name = $1 FOR UPDATE");
 
 const LOCK_VALUES = statement(

@@ -4,7 +4,7 @@ import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { makeTriggeredRun } from "../../run/dispatch/triggered-runs.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { cancelRun } from "../edit/end-run.ts";
 import { abandonedRuns } from "./child-runs.ts";
 
 let db: Database;
@@ -19,7 +19,7 @@ beforeAll(async () => {
 
 const sql = (text: string, values: unknown[] = []) => db.rows<{ id: number }>(adhoc(text), values);
 
-/** A run of "parent" with a task that is under way. */
+/** A run of "parent" with an active task. */
 async function underWay(state = "running") {
   const [runId = 0] = await seedRuns(db, "parent", { state: "running" });
   const attempt = randomUUID();
@@ -40,7 +40,7 @@ const make = (by: Awaited<ReturnType<typeof underWay>>, runId: string) =>
 const abandoned = async () => (await abandonedRuns(db, 100)).map(({ run_id }) => run_id);
 
 describe("the run of a sub-DAG", () => {
-  it("is made once, however many ask for it at once, and only by the attempt that is current", async () => {
+  it("is created once by concurrent calls, and only by the current attempt", async () => {
     const by = await underWay();
     const made = await Promise.all([1, 2, 3].map(() => make(by, "once")));
     expect(made.map(({ created }) => created).sort()).toEqual([false, false, true]);
@@ -53,12 +53,12 @@ describe("the run of a sub-DAG", () => {
     expect(await sql("SELECT id FROM dag_run WHERE run_id = 'late'")).toEqual([]);
   });
 
-  it("is not made when an edit cuts its attempt short at the same time, or is found by the look after it", async () => {
+  it("is not created when an edit ends its attempt concurrently, or is found as abandoned afterwards", async () => {
     for (let round = 0; round < 10; round++) {
       const by = await underWay();
       const [outcome, cancel] = await Promise.allSettled([
         make(by, `race-${round}`),
-        db.transaction((tx) => runEdits.cancelRun(tx, by.runId, "by hand")),
+        db.transaction((tx) => cancelRun(tx, by.runId, "by hand")),
       ]);
       expect(cancel.status).toBe("fulfilled");
       expect(await abandoned()).toEqual(
@@ -81,19 +81,19 @@ describe("the run of a sub-DAG", () => {
     ["failed", true],
     ["skipped", true],
     ["removed", true],
-  ])("while its task is %s: abandoned: %s", async (state, isAbandoned) => {
+  ])("has a task in state %s: abandoned: %s", async (state, isAbandoned) => {
     const by = await underWay();
     await make(by, `of-${state}`);
     await sql("UPDATE task_instance SET state = $2 WHERE attempt = $1", [by.attempt, state]);
     expect((await abandoned()).includes(`of-${state}`)).toBe(isAbandoned);
-    // Another try of the same task is none of its business.
+    // Another try of the same task does not count.
     await sql("UPDATE task_instance SET state = 'deferred', try_number = 3 WHERE attempt = $1", [by.attempt]);
     expect(await abandoned()).toContain(`of-${state}`);
     await sql("UPDATE dag_run SET state = 'failed' WHERE run_id = $1", [`of-${state}`]);
     expect(await abandoned()).not.toContain(`of-${state}`);
   });
 
-  it("is abandoned when its parent is gone, and not looked for by walking through the history", async () => {
+  it("is abandoned when its parent is deleted, and is found without reading history", async () => {
     const by = await underWay();
     await make(by, "left");
     await sql("DELETE FROM dag_run WHERE id = $1", [by.runId]);

@@ -1,30 +1,28 @@
 /**
- * Runs that tasks have asked for. Each knows its parent: the instance that made it. The run of a sub-DAG is also a part
- * of one try of that instance, and is over when the try is.
+ * Runs created by tasks. Each references its parent: the instance that created it. The run of a sub-DAG is also part of
+ * one try of that instance, and ends with the try.
  *
- * Making one: the parent's run is locked against edits, then its attempt has to be the current one. So an edit that
- * cuts the attempt short comes before, and nothing is made; or after, and the run is found among those that nobody
- * waits for. Died before the commit: the try comes again, and makes it. Died after, or the answer was lost: the try comes
- * again, and finds the run by its id.
+ * Creation: the parent's run is locked against edits, and its attempt must be the current one. An edit that ends the
+ * attempt commits before, and no run is created; or after, and the run is found as abandoned. Crash before the commit:
+ * the try is repeated and creates the run. Crash after it, or a lost reply: the repeated try finds the run by its id.
  *
- * What nobody waits for any more is found by looking at the rows alone, however the try came to its end: cancelled,
- * cleared, timed out, deleted. A try never comes back, so that whoever was found so stays so: two schedulers that find the
- * same one cancel it once.
+ * Abandoned runs are found from the rows alone, however the try ended: cancelled, cleared, timed out, deleted. A try
+ * never comes back, so an abandoned run stays abandoned: of two schedulers that find it, one cancels it.
  */
 import type { Connection, Transaction } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import type { AttemptKey } from "../task/journal.ts";
 
-/** The task that a run was made by. */
+/** The task that created a run. */
 export interface ParentPlace {
   readonly dagRunId: number;
   readonly taskId: string;
   readonly mapIndex: number;
-  /** Of a sub-DAG. */
+  /** For a sub-DAG. */
   readonly tryNumber: number | null;
 }
 
-/** The columns of a run that say who its parent is. */
+/** The columns of a run that reference its parent. */
 export function parentColumns(parent: ParentPlace | undefined): unknown[] {
   if (parent === undefined) return [null, null, null, null];
   return [parent.dagRunId, parent.taskId, parent.mapIndex, parent.tryNumber];
@@ -50,7 +48,7 @@ const LOCK_ATTEMPT = statement(
    FOR SHARE`,
 );
 
-/** The run of an attempt that is still current, locked against edits until the transaction ends; undefined: it is not. */
+/** The run of the current attempt, locked against edits until the transaction ends; undefined: not the current one. */
 export async function lockParent(tx: Transaction, by: AttemptKey): Promise<ParentRun | undefined> {
   const run = await tx.one<ParentRun>(LOCK_PARENT, [by.runId]);
   if (run === undefined) return undefined;
@@ -58,7 +56,7 @@ export async function lockParent(tx: Transaction, by: AttemptKey): Promise<Paren
   return mine === undefined ? undefined : run;
 }
 
-/** Only as far as one is a part of the other. */
+/** Follows sub-DAGs only. */
 const AROUND = statement(
   "child-dags-around",
   `WITH RECURSIVE above(dag_id, up, level) AS (
@@ -69,7 +67,7 @@ const AROUND = statement(
    ) SELECT dag_id FROM above ORDER BY level DESC`,
 );
 
-/** The DAGs that a run is inside of, the outermost first, and its own. */
+/** The DAGs that contain a run, outermost first, and its own. */
 export async function dagsAround(tx: Connection, dagRunId: number): Promise<string[]> {
   return (await tx.rows<{ dag_id: string }>(AROUND, [dagRunId])).map((row) => row.dag_id);
 }
@@ -79,7 +77,7 @@ export interface AbandonedRun {
   readonly dag_id: string;
   readonly run_id: string;
   readonly parent_task_id: string;
-  /** null: the parent is gone. */
+  /** null: the parent is deleted. */
   readonly parent_dag: string | null;
   readonly parent_run: string | null;
 }
@@ -97,7 +95,7 @@ const ABANDONED = statement(
    ORDER BY c.id LIMIT $1`,
 );
 
-/** Runs of sub-DAGs whose try is over; without those that were ended, and have teardowns left. */
+/** Runs of sub-DAGs whose try has ended; without runs that were ended and still run teardowns. */
 export function abandonedRuns(db: Connection, limit: number): Promise<AbandonedRun[]> {
   return db.rows<AbandonedRun>(ABANDONED, [limit]);
 }
@@ -106,7 +104,7 @@ export interface TaskStanding {
   readonly dag_run_id: number;
   readonly run_state: string;
   readonly task_id: string | null;
-  /** Of all its instances; without those that were removed. */
+  /** The states of its instances, without removed ones. */
   readonly states: readonly string[];
 }
 
@@ -119,7 +117,7 @@ const STANDING = statement(
    WHERE r.dag_id = $1 AND r.run_id = $2`,
 );
 
-/** A row per task, or one without a task when none is asked for; none at all: there is no such run. */
+/** One row per task, or one without a task if none is requested; no rows: no such run. */
 export function readStanding(
   db: Connection,
   of: { readonly dagId: string; readonly runId: string; readonly tasks: readonly string[] },

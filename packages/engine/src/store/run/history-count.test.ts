@@ -1,4 +1,4 @@
-/** A dry run counts what the same call then deletes, also what only becomes deletable on the way. */
+/** A dry run counts the rows that the same call then deletes, including rows that become deletable on the way. */
 import { mkdir, mkdtemp, rm, utimes } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -32,7 +32,7 @@ const cleaned = (dryRun: boolean, only?: readonly (typeof CLEANABLE)[number][]) 
     { olderThanMs: 30 * DAY, dryRun, batch: 2, only },
   );
 
-/** Three old runs of a version that is not the current one, each holding something else, and one that stays. */
+/** Three old runs of an earlier version, each with different references, and one run that is kept. */
 async function seed(): Promise<void> {
   const version = await seedDag(db, "a");
   const [first, second, driven] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });
@@ -80,7 +80,7 @@ async function seed(): Promise<void> {
     signals[0]?.id,
     signals[1]?.id,
   ]);
-  // It has heard one of them, and its task was started by the first.
+  // It has received one of them, and its task was started by the first.
   await sql(
     `INSERT INTO run_drive (dag_run_id, since, tx, signal_id, state)
      SELECT $1, s.created_at, s.tx, s.id, $3 FROM signal s WHERE s.id = $2`,
@@ -108,7 +108,7 @@ async function seed(): Promise<void> {
   }
 }
 
-it("is what the same call deletes, with all that only the runs held", async () => {
+it("counts what the same call deletes, including rows that only the runs referenced", async () => {
   const expected = {
     ...NOTHING,
     runs: 3,
@@ -129,13 +129,13 @@ it("is what the same call deletes, with all that only the runs held", async () =
   expect(await cleaned(true)).toEqual(NOTHING);
 });
 
-it("is what the same call deletes when the runs stay", async () => {
+it("counts what the same call deletes when the runs are kept", async () => {
   const only = CLEANABLE.filter((name) => name !== "runs");
   const expected = { ...NOTHING, signals: 1 };
   expect(await cleaned(true, only)).toEqual(expected);
   expect(await cleaned(false, only)).toEqual(expected);
 });
 
-it("is nothing where nothing is asked for", async () => {
+it("counts nothing for an empty selection", async () => {
   expect(await cleaned(true, [])).toEqual(NOTHING);
 });

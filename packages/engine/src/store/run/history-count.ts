@@ -1,37 +1,37 @@
 /**
- * What retention would delete, counted without deleting it. What a kind refers to may be about to go itself, with a kind
- * before it: a version is not needed by runs that go. So it is one statement that does in thought what would be done.
- * Each kind is chosen by its own condition, and from then on its table is hidden behind what would be left of it, under
- * the same name: the conditions of later kinds ask that. What nobody asks for is not computed.
+ * Counts what retention would delete, without deleting it. A kind may be referenced only by rows of an earlier kind that
+ * would be deleted, too: a version is not needed by deleted runs. So one statement simulates the deletion. Each kind is
+ * selected by its own condition; from then on a CTE with the remaining rows hides its table under the same name, for the
+ * conditions of later kinds. Kinds that are not requested are not computed.
  */
 import { adhoc, type Connection, type Database, statement } from "../database/database.ts";
 
 export interface Deletable {
   readonly table: string;
-  /** The alias that `old` knows it by; its name unless told. */
+  /** The alias in `old`; default: its name. */
   readonly alias?: string;
-  /** The column that tells its rows apart. */
+  /** Its key column. */
   readonly key: string;
   readonly old: string;
-  /** Subqueries that `old` asks by name. */
+  /** Subqueries that `old` uses by name. */
   readonly asks?: readonly string[];
-  /** Tables whose rows go with it, by the column `dag_run_id`, and that later kinds ask. */
+  /** Tables whose rows are deleted with it, by the column `dag_run_id`, and that later kinds use. */
   readonly takes?: readonly string[];
 }
 
 /**
- * How many will go is guessed badly: it depends on so much. Compared row by row, with a million on both sides, it would
- * never end; hashed it is fine whatever comes. For this transaction only.
+ * The planner cannot estimate how many rows would be deleted. A nested loop over a million rows on both sides would never
+ * end; a hash join always works. For this transaction only.
  */
 const HASHED = statement(
   "clean-count-plan",
   "SELECT set_config('enable_nestloop', 'off', true), set_config('jit', 'off', true)",
 );
 
-/** $1: the age; $2: the bound of signals; $3: when a listener is stale. Named here for those that no condition asks for. */
+/** $1: the age; $2: the bound of signals; $3: when a listener is stale. Declares the types of unused parameters. */
 const GIVEN = "given AS (SELECT $1::float8, $2::timestamptz, $3::float8)";
 
-/** Those of `kinds` that would go, if all of them are cleaned, in this order. */
+/** The number of rows of `kinds` that would be deleted, if all are cleaned in this order. */
 export async function countDeletable<Name extends string>(
   db: Database,
   kinds: ReadonlyMap<Name, Deletable>,

@@ -2,7 +2,7 @@ import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
+import { markRun } from "../edit/end-run.ts";
 import { CLEAN_KINDS, cleanHistory } from "./history.ts";
 
 let db: Database;
@@ -17,7 +17,7 @@ const DAY = 86_400_000;
 const NOTHING = Object.fromEntries(CLEAN_KINDS.map((name) => [name, 0]));
 const clean = (batch = 1_000, dryRun = false) => cleanHistory(db, { olderThanMs: 30 * DAY, dryRun, batch });
 
-it("deletes what ended long ago, in batches, and then what nothing refers to any more", async () => {
+it("deletes old ended rows in batches, and then rows without references", async () => {
   await seedDag(db, "a");
   await seedRuns(db, "a", { count: 25, state: "success", ageMs: 40 * DAY });
   await seedDag(db, "a");
@@ -46,7 +46,7 @@ it("deletes what ended long ago, in batches, and then what nothing refers to any
   expect(await clean()).toEqual(NOTHING);
 });
 
-it("keeps a version that was current a short time ago, however old it is", async () => {
+it("keeps an old version that was current until recently", async () => {
   const old = await seedDag(db, "a");
   await age("UPDATE dag_version SET created_at = now() - interval '90 days'");
   await age("UPDATE bundle SET created_at = now() - interval '90 days'");
@@ -55,7 +55,7 @@ it("keeps a version that was current a short time ago, however old it is", async
   expect(await ids("SELECT id FROM dag_version ORDER BY id")).toEqual([old, current]);
 });
 
-it("deletes what bundles shared when the last of them is gone", async () => {
+it("deletes shared code with its last bundle", async () => {
   const long = "now() - interval '90 days'";
   await age(`INSERT INTO prelude (hash, names, code, created_at) VALUES
     ('used', '{}', '', ${long}), ('unused', '{}', '', ${long}), ('young', '{}', '', now())`);
@@ -70,12 +70,12 @@ it("deletes what bundles shared when the last of them is gone", async () => {
   expect(await db.rows(adhoc("SELECT hash FROM bundled_file"))).toEqual([{ hash: "young" }]);
 });
 
-it("passes over a run that somebody has in hand, and keeps it when it was cleared", async () => {
+it("skips a locked run, and keeps it if it was cleared", async () => {
   await seedDag(db, "a");
   const [cleared] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });
   if (cleared === undefined) throw new Error("no run");
   await db.transaction(async (tx) => {
-    expect(await runEdits.markRun(tx, cleared, "queued")).toMatchObject({ changed: true });
+    expect(await markRun(tx, cleared, "queued")).toMatchObject({ changed: true });
     expect(await clean()).toMatchObject({ runs: 2 });
   });
   expect(await clean()).toMatchObject({ runs: 0 });

@@ -1,15 +1,15 @@
 /**
- * Retention, while everything runs. Ended runs go with everything that belongs to them (run-retention.ts), and signals
- * that nobody has to hear any more (signals-retention.ts); then ended backfills, dead letters, events of assets, stopped
- * jobs, keys of answered requests, audit events, and code that nothing refers to any more. Triggers, with what they
- * remember, go when nobody waits for them, and import errors with their file: neither is left for here.
+ * Retention, while services run. Deletes ended runs with everything that belongs to them (run-retention.ts), and signals
+ * that no reader needs (signals-retention.ts); then ended backfills, dead letters, asset events, stopped jobs,
+ * idempotency keys, audit events, and code without references. Triggers and their memory are deleted when they have no
+ * waits, and import errors with their file: retention does not handle them.
  *
- * In batches, each its own transaction, of at most `batch` rows and about half a second. Rows that somebody has locked
- * are passed over. Each batch chooses and locks first; the DELETE asks once more, by what was committed meanwhile: a row
- * that somebody began to refer to stays.
+ * It works in batches, each one transaction of at most `batch` rows and about half a second. Locked rows are skipped.
+ * Each batch selects and locks first; the DELETE checks the condition again, including later commits: a row that has got
+ * a reference stays.
  *
- * Dies before or in a batch: nothing of it happened. Dies after, or the answer is lost: it did, and the next call goes on
- * with the rest. Two at once: each passes over what the other has in hand. Stopped by `signal`: after the batch at hand.
+ * Crash before the commit of a batch: no effect. Crash after it, or a lost reply: the batch is deleted, and the next call
+ * continues with the rest. Concurrent calls: each skips the rows that the other has locked.
  */
 
 import { GATHERED_EVENTS } from "../asset/asset-queue.ts";
@@ -27,7 +27,7 @@ import {
 import { countDeletable, type Deletable } from "./history-count.ts";
 import { DELETABLE_RUNS, type RunCursor, removeRuns } from "./run-retention.ts";
 
-/** In the order in which they go: runs before what they refer to. */
+/** In the order of deletion: runs before the rows that they reference. */
 export const CLEAN_KINDS = [
   "runs",
   "backfill_dates",
@@ -50,13 +50,13 @@ export type CleanCounts = Record<CleanKind, number>;
 interface CleanOptions {
   readonly olderThanMs: number;
   readonly dryRun: boolean;
-  /** Rows of a transaction, at most. */
+  /** Maximum rows per transaction. */
   readonly batch: number;
-  /** All kinds unless told. */
+  /** Default: all kinds. */
   readonly only?: readonly CleanKind[] | undefined;
-  /** Stops it after the batch at hand. */
+  /** Stops after the current batch. */
   readonly signal?: AbortSignal | undefined;
-  /** Listeners of signals that nobody has held for so long do not hold signals back; a week unless told. */
+  /** Listeners without a holder for this long do not prevent the deletion of signals; default: a week. */
   readonly staleListenerMs?: number;
   /** Called for each such listener. */
   readonly onStaleListener?: (listener: { readonly name: string; readonly seenAt: Date }) => void;
@@ -65,12 +65,12 @@ interface CleanOptions {
 
 interface Kind {
   readonly deletable: Deletable;
-  /** One batch after the other: how many it were, and whether there may be more. */
+  /** Deletes batch by batch: the number of rows, and whether there may be more. */
   readonly begin: () => (
     tx: Connection,
     options: CleanOptions & { readonly rows: number },
   ) => Promise<{ readonly removed: number; readonly isMore: boolean }>;
-  /** Publishers may be about to refer to it. */
+  /** Needs the catalogue lock: publishers may be about to reference it. */
   readonly isCatalogue?: boolean;
 }
 
@@ -109,7 +109,7 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   signals: {
     deletable: DELETABLE_SIGNALS,
     begin: () => {
-      // Runs and waits that come later are younger than what the first batch may delete.
+      // Runs and waits that begin later are younger than the signals that the first batch may delete.
       let bound: string | undefined;
       return async (tx, options) => {
         bound ??= await signalsBound(tx, options.olderThanMs);
@@ -118,14 +118,14 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
       };
     },
   },
-  // One that is to be tried again stays until it was.
+  // A dead letter that is marked for a retry is kept.
   dead_letters: byKey("dead_letters", {
     table: "signal_dead_letter",
     key: "id",
     order: "id",
     old: `created_at < ${OLD} AND retry_at IS NULL`,
   }),
-  // The newest of each asset stays, what a run was made of stays with the run, and what a schedule has gathered for one.
+  // Keeps the newest event of each asset, events of runs that exist, and events gathered for the next run of a schedule.
   asset_events: byKey("asset_events", {
     table: "asset_event",
     key: "id",
@@ -136,7 +136,7 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
      AND id NOT IN (${GATHERED_EVENTS})
      AND id < (SELECT max(n.id) FROM asset_event n WHERE n.asset_id = asset_event.asset_id)`,
   }),
-  // One that died without anybody noticing counts as over after a day.
+  // A job that died unnoticed counts as ended after a day.
   jobs: byKey("jobs", {
     table: "job",
     key: "id",
@@ -161,7 +161,7 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
     order: "id",
     old: `at < ${OLD}`,
   }),
-  // By when its successor came, not by its own age: whoever read it as the current one has long used it.
+  // By the age of its successor, not its own: a process that read it as current has finished using it.
   versions: byKey("versions", {
     table: "dag_version",
     key: "id",
@@ -200,7 +200,7 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
   }),
 };
 
-/** Deletes, or with `dryRun` counts, what ended longer ago than `olderThanMs`, and what only that referred to. */
+/** Deletes, or counts with `dryRun`, rows that ended before `olderThanMs`, and rows that only they referenced. */
 export async function cleanHistory(db: Database, options: CleanOptions): Promise<CleanCounts> {
   const counts = Object.fromEntries(CLEAN_KINDS.map((name) => [name, 0])) as CleanCounts;
   if (options.onStaleListener !== undefined) {
@@ -245,7 +245,7 @@ async function cleanKind(
   }
 }
 
-/** The order is that of an index, and the rows are then deleted by key: a batch costs the same whatever is left to do. */
+/** Selects in the order of an index and deletes by key: a batch costs the same, however much is left. */
 function byKey(
   name: CleanKind,
   spec: { table: string; key: keyof typeof KEY_TYPES; order: string; old: string; isCatalogue?: boolean },

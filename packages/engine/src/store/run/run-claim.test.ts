@@ -15,7 +15,7 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-it("starts the longest waiting runs of all DAGs that have room, and no more than that", async () => {
+it("starts the longest waiting runs of all DAGs below their limit, and no more", async () => {
   await seedDag(db, "full", { maxActiveRuns: 2 });
   await seedDag(db, "narrow", { maxActiveRuns: 2 });
   await seedDag(db, "wide");
@@ -35,7 +35,7 @@ it("starts the longest waiting runs of all DAGs that have room, and no more than
   expect(await claim(100)).toHaveLength(2);
 });
 
-it("stops after the run with which it has tasks enough, and takes one of any size", async () => {
+it("stops after the run that reaches the task limit, and takes a run of any size", async () => {
   await seedDag(db, "huge", { taskCount: 25_000 });
   await seedDag(db, "big", { taskCount: 8_000 });
   const huge = await seedRuns(db, "huge", { count: 2, ageMs: 90_000 });
@@ -66,7 +66,7 @@ it("stops after the run with which it has tasks enough, and takes one of any siz
   expect(leavesMore(inherited[3] ?? [], 2)).toBe(true);
 });
 
-it("starts its share of what waits while no scheduler has free slots, and at least one run", async () => {
+it("starts its share of the waiting tasks while no scheduler has free slots, and at least one run", async () => {
   await seedDag(db, "dag", { maxActiveRuns: 100 });
   await seedRuns(db, "dag", { count: 16 });
   const started: number[] = [];
@@ -84,7 +84,7 @@ it("starts its share of what waits while no scheduler has free slots, and at lea
   expect(hasMore).toEqual([true, true, true, false]);
 });
 
-it("gives each run to one of many that start at once, within the DAG's limit", async () => {
+it("gives each run to one of several concurrent schedulers, within the DAG's limit", async () => {
   for (let i = 0; i < 12; i++) {
     await seedDag(db, `d${i}`, { maxActiveRuns: 3 });
     await seedRuns(db, `d${i}`, { count: 10 });

@@ -1,18 +1,18 @@
 /**
- * How a job comes to own runs. Two ways in, both safe against any number of competitors:
+ * How a job acquires runs. Two ways, both safe against any number of concurrent jobs:
  *
- *  - `startQueuedRuns` moves queued runs to running, within the DAG's max active runs. The DAG row is locked while its
- *    running runs are counted, so two schedulers cannot both take the last place; SKIP LOCKED lets the second one
- *    work on other DAGs meanwhile.
- *  - `takeOverRuns` takes running runs nobody owns, or whose owner's lease ran out. The generation grows with every
- *    change of hands: whatever the former owner still writes names the old one and is refused.
+ *  - `startQueuedRuns` moves queued runs to running, within the DAG's max active runs. The DAG's row is locked while its
+ *    running runs are counted, so two schedulers cannot both take the last slot; with SKIP LOCKED the second one works on
+ *    other DAGs meanwhile.
+ *  - `takeOverRuns` acquires running runs without an owner, or whose owner's lease expired. The generation grows with
+ *    every change of the owner: later writes of the former owner carry the old one and are rejected.
  *
- * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what a turn of
- * the loop loads and decides at once stays small, whatever the size of the runs. A scheduler with peers also stops after the
- * run whose first tasks take its last free slot; if no scheduler has one, after the run that fills its share of what waits.
- * `leavesMore` tells whether to ask again.
+ * Both take a bounded number of runs, and stop after the run with which they hold `CLAIM_TASKS` tasks: what one iteration
+ * of the loop loads and decides stays small for runs of any size. A scheduler with peers also stops after the
+ * run whose first tasks take its last free slot; if no scheduler has one, after the run that fills its share of the
+ * waiting tasks. `leavesMore` returns whether to call again.
  *
- * A process that dies after the commit leaves runs owned by a job whose lease runs out: the second way finds them.
+ * Crash after the commit: the runs belong to a job whose lease expires, and `takeOverRuns` finds them.
  */
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -25,23 +25,23 @@ export interface ClaimedRun extends RunRow {
   readonly generation: number;
   readonly is_paused: boolean;
   readonly task_count: number;
-  /** Tasks that need a slot as soon as it has started. */
+  /** Tasks that need a slot as soon as the run has started. */
   readonly first_tasks: number;
   readonly try_number: number;
-  /** When its next try begins. */
+  /** When its next try starts. */
   readonly retry_at: Date | null;
-  /** Somebody has ended it, and this is how it ends, with `end_reason`, when its teardowns have; null: nobody has. */
+  /** Set after a user ended it: the state it ends in, with `end_reason`, after its teardowns. */
   readonly ending: "success" | "failed" | null;
   readonly end_reason: string | null;
-  /** Of the run of a sub-DAG: the try of the task that it is; null: of any other run. */
+  /** For the run of a sub-DAG: the try of its parent task; otherwise null. */
   readonly parent_try: number | null;
-  /** No attempt was ever made and no order given: every task instance is still `none`, there is nothing to load. */
+  /** The run has no attempt and no manual command: every task instance is `none`, and there is nothing to load. */
   readonly is_fresh: boolean;
-  /** Of a queued run that was started: how many could have been started with it, itself included. */
+  /** For a queued run that was started: how many could have been started with it, including itself. */
   readonly candidates?: number;
 }
 
-/** The columns of a DAG version's task instances, one array each: what a new run inserts. */
+/** The columns of a DAG version's task instances, one array each, inserted for a new run. */
 export interface InstanceColumns {
   readonly taskIds: readonly string[];
   readonly maxTries: readonly number[];
@@ -60,14 +60,14 @@ export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_
 export const CLAIM_TASKS = 20_000;
 const ANY_SLOTS = 2_000_000_000;
 
-/** Of a queued run: see `is_fresh`. */
+/** SQL for a queued run: see `is_fresh`. */
 export const isFresh = (run: string) =>
   `${run}.started_at IS NULL AND ${run}.clear_number = 0
    AND NOT EXISTS (SELECT 1 FROM run_drive d WHERE d.dag_run_id = ${run}.id)`;
 
 /**
- * Runs of a backfill that is not over are its job's alone, and do not count against the DAG's max active runs: the
- * backfill has a limit of its own. Those of one that is over (somebody cleared them afterwards) are as any other.
+ * Only the job of an open backfill starts its runs, and they do not count against the DAG's max active runs: the backfill
+ * has a limit of its own. Runs of an ended backfill (cleared afterwards) are like any other.
  */
 export const isFree = (run: string) =>
   `(${run}.backfill_id IS NULL OR NOT EXISTS (
@@ -80,14 +80,14 @@ function isUnreserved(run: string): string {
        SELECT FROM job o
        WHERE o.id = ${run}.owner_job AND o.kind = 'driver' AND o.state = 'running' AND o.lease_until > now()))`;
 }
-/** Whether a task of a run of this job started it; NULL: no matter. */
+/** SQL: whether a task of a run of this job created it; NULL: all runs. */
 const isOfRunsOf = (run: string, job: string) =>
   `(${job}::bigint IS NULL OR EXISTS (
        SELECT FROM dag_run p WHERE p.id = ${run}.parent_run_id AND p.owner_job = ${job} AND p.state = 'running'))`;
 export const RUNNING = `(SELECT count(*) FROM dag_run a
                   WHERE a.dag_id = d.dag_id AND a.state = 'running' AND a.backfill_id IS NULL)`;
 
-/** `waiting`: DAGs that have queued runs, found by leaping from one to the next: one row read of each, however many are queued. */
+/** `waiting`: DAGs with queued runs, by a loose index scan: one row read per DAG, however many runs are queued. */
 export const WAITING_DAGS = `WITH RECURSIVE waiting(dag_id) AS (
      (SELECT dag_id FROM dag_run WHERE state = 'queued' ORDER BY dag_id LIMIT 1)
      UNION ALL
@@ -97,8 +97,8 @@ export const WAITING_DAGS = `WITH RECURSIVE waiting(dag_id) AS (
    )`;
 
 /**
- * Of `queue` (id, task_count and what it is in order of), as many as have $4 tasks together, and the one that exceeds it;
- * likewise as many as need `slots` together when they start.
+ * From `queue` (id, task_count and its order): runs with $4 tasks together, and the run that exceeds it; likewise runs
+ * that need `slots` together when they start.
  */
 export const chosenOf = (queue: string, order: string, slots?: string) => `chosen AS (
      SELECT q.id, ${isFresh("q")} AS is_fresh
@@ -112,7 +112,7 @@ export const chosenOf = (queue: string, order: string, slots?: string) => `chose
      FOR UPDATE OF q SKIP LOCKED
    )`;
 
-/** Starts what is `chosen` (id, is_fresh), from `queue`, for job $1; `backfill`: whose they are from now on. */
+/** Starts the `chosen` runs (id, is_fresh) from `queue` for job $1; `backfill`: their new backfill. */
 export const startChosen = (backfill: string, queue = "chosen") => `moved AS (
      UPDATE dag_run r SET state = 'running', owner_job = $1, owned_since = now(), generation = r.generation + 1, backfill_id = ${backfill},
                           started_at = coalesce(r.started_at, now())
@@ -124,9 +124,9 @@ export const startChosen = (backfill: string, queue = "chosen") => `moved AS (
    ORDER BY r.id`;
 
 /**
- * DAGs that have a due queued run and room for it, the longest waiting first, locked against other starters. As
- * many DAGs as runs are wanted are enough: the longest waiting runs are in them. Nobody waits here, so the order cannot
- * make a deadlock. The room is counted again under the lock.
+ * DAGs below their limit with a due queued run, the longest waiting first, locked against other schedulers. As many DAGs
+ * as runs are requested suffice: they contain the longest waiting runs. The statement does not wait for locks, so it
+ * cannot deadlock. The limit is checked again under the lock.
  */
 const LOCK_DAGS = statement(
   "claim-lock-dags",
@@ -143,10 +143,10 @@ const LOCK_DAGS = statement(
    FOR NO KEY UPDATE OF d SKIP LOCKED`,
 );
 
-/** Of the tasks that wait for slots at $8 schedulers, $7 together, and in the queue: how many this one lacks, which has $9. */
+/** This scheduler's share of waiting tasks, less the $9 that it has: $7 wait at all $8 schedulers, others in the queue. */
 const SHARE = `(SELECT greatest(ceil(($7 + sum(greatest(first_tasks, 1))) / $8::numeric) - $9, 1) FROM oldest)`;
 
-/** Starts as many queued runs per locked DAG as its max active runs leaves room for, oldest first. */
+/** Starts as many queued runs per locked DAG as its max active runs allows, oldest first. */
 const START = statement(
   "claim-start-runs",
   `WITH room AS (
@@ -166,9 +166,9 @@ const START = statement(
 );
 
 /**
- * One row per task of a run that begins. One that has rows already gets those it lacks from its owner, who knows which of
- * its maps are expanded. That the runs have started is told here: the statement that started them may have begun before
- * somebody else, who had them until then, told of them.
+ * One row per task of a run that starts. For a run that has rows already, its owner adds the missing ones, because it
+ * knows which maps are expanded. The signals of the start are sent here: the starting statement may have begun before
+ * another process, which had the runs until then, sent its signals.
  */
 const INSERT_INSTANCES = statement(
   "claim-insert-instances",
@@ -184,7 +184,7 @@ const INSERT_INSTANCES = statement(
    ON CONFLICT DO NOTHING`,
 );
 
-/** Runs `r` of dead owners `j` that this holds for: at most $2, with as many as have $3 tasks together, for job $1. */
+/** Runs `r` of dead owners `j` that match the condition: at most $2, with $3 tasks together, for job $1. */
 export const takeOverWhere = (condition: string) =>
   `WITH orphan AS (
      SELECT r.id, v.task_count
@@ -207,7 +207,7 @@ export const takeOverWhere = (condition: string) =>
 
 const TAKE_OVER = statement("claim-take-over", takeOverWhere(isServed("r.dag_id", "$4")));
 
-/** The runs of this job that are still its own, as they are now: after an edit moved the generation on. */
+/** The current rows of runs that this job still owns, after an edit raised the generation. */
 const REREAD = statement(
   "claim-reread",
   `SELECT ${CLAIMED}, false AS is_fresh
@@ -215,7 +215,7 @@ const REREAD = statement(
    WHERE r.id = ANY($2) AND r.owner_job = $1 AND r.state = 'running'`,
 );
 
-/** When the next queued run falls due that is not due yet. */
+/** When the next queued run becomes due. */
 const NEXT_QUEUED = statement(
   "claim-next-queued",
   `SELECT run_after FROM dag_run WHERE state = 'queued' AND run_after > now() AND ${isServed("dag_id", "$1")}
@@ -231,7 +231,7 @@ const GENERATIONS = statement(
 /** Ready tasks that wait for slots. */
 export interface WaitingTasks {
   readonly own: number;
-  /** Of all schedulers that serve the same DAGs. */
+  /** At all schedulers that serve the same DAGs. */
   readonly all: number;
   readonly schedulers: number;
 }
@@ -240,17 +240,17 @@ const UNSHARED: WaitingTasks = { own: 0, all: 0, schedulers: 1 };
 
 export interface StartAmount {
   readonly limit: number;
-  /** Free slots for the first tasks of the runs; left out, they do not matter. */
+  /** Free slots for the first tasks of the runs; absent: unlimited. */
   readonly slots?: number | undefined;
-  /** No scheduler has free slots: at least one run, and no more than make its share of what waits. Left out: all. */
+  /** Set if no scheduler has free slots: starts at least one run, and at most its share of the waiting tasks. */
   readonly waiting?: WaitingTasks | undefined;
 }
 
 export interface StartRequest extends StartAmount {
   readonly jobId: number;
-  /** Left out: all. */
+  /** Absent: all. */
   readonly dags?: ServedDags;
-  /** Only runs that a task of a run of this job started. */
+  /** Only runs created by a task of a run of this job. */
   readonly isOfOwnRuns?: boolean;
   readonly columns: (tx: Connection, versionId: number) => Promise<InstanceColumns>;
 }
@@ -281,7 +281,7 @@ export function startQueuedRuns(db: Database, request: StartRequest): Promise<Cl
   });
 }
 
-/** For runs that this transaction has just started; with them goes the news of it. */
+/** For runs that this transaction has started; also sends their signals. */
 export async function insertInstances(
   tx: Connection,
   runs: readonly ClaimedRun[],
@@ -315,7 +315,7 @@ export function takeOverRuns(
   return db.rows<ClaimedRun>(TAKE_OVER, [jobId, limit, CLAIM_TASKS, dags]);
 }
 
-/** Whether a claim of at most `limit` runs ended because it was full: there may be more to take at once. */
+/** True if a claim of at most `limit` runs ended because it was full: there may be more. */
 export function leavesMore(claimed: readonly ClaimedRun[], limit: number): boolean {
   if (claimed.length >= limit || claimed.length < (claimed[0]?.candidates ?? 0)) return true;
   return claimed.reduce((sum, run) => sum + run.task_count, 0) >= CLAIM_TASKS;
@@ -329,7 +329,7 @@ export async function nextQueuedAt(db: Connection, dags: ServedDags = null): Pro
   return (await db.one<{ run_after: Date }>(NEXT_QUEUED, [dags]))?.run_after ?? null;
 }
 
-/** What this job owns by the database's word: compared with memory, it shows edits whose wake-up got lost. */
+/** The stored runs of this job: compared with memory, they show edits whose wake-up was lost. */
 export function ownedRuns(
   db: Connection,
   jobId: number,

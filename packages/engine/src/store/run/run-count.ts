@@ -1,4 +1,4 @@
-/** For a scheduler that ends after a number of runs: what it owns, and what has become of what it owned. */
+/** For a scheduler that ends after a number of runs: the runs it owns, and the outcome of those it owned. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
@@ -15,7 +15,7 @@ const ENDED = statement(
 
 export interface CountedRun {
   readonly id: number;
-  /** False: a task of another run started it. */
+  /** False: a task of another run created it. */
   readonly isCounted: boolean;
 }
 
@@ -23,7 +23,7 @@ export function countedRuns(db: Connection, jobId: number): Promise<CountedRun[]
   return db.rows<CountedRun>(OWNED, [jobId]);
 }
 
-/** How many of them have ended, without those that tasks of other runs started. */
+/** The number of ended runs among them, without those created by tasks of other runs. */
 export async function countEnded(db: Connection, ids: readonly number[]): Promise<number> {
   return (await db.one<{ ended: number }>(ENDED, [ids]))?.ended ?? 0;
 }

@@ -1,10 +1,36 @@
-/** Makes runs that somebody asks for: by hand, or by a task. */
+/** Creates runs for users and tasks. */
 import { randomBytes } from "node:crypto";
+import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import type { CreateRunInput, CreateRunResult } from "../edit/run-edits.ts";
 import { tellRuns } from "../task/state-signals.ts";
-import { parentColumns } from "./child-runs.ts";
+import { type ParentPlace, parentColumns } from "./child-runs.ts";
+
+export interface CreateRunInput {
+  readonly dagId: string;
+  /** null: generated, e.g. `manual__<run_after, ISO>`, with a random suffix without a logical date. */
+  readonly runId: string | null;
+  readonly logicalDate: Date | null;
+  /** Both or neither; without it, derived from the DAG's schedule if there is a logical date. */
+  readonly interval: { readonly start: Date; readonly end: Date } | null;
+  /** null: now. */
+  readonly runAfter: Date | null;
+  /** Already checked against the current version's `paramsSchema`. */
+  readonly conf: { readonly [key: string]: Json };
+  readonly note: string | null;
+  /** "operator": a task of another run. */
+  readonly triggeredBy: "rest_api" | "cli" | "ui" | "operator";
+  readonly triggeringUser: string | null;
+  /** The task that creates the run. */
+  readonly parent?: ParentPlace;
+}
+
+export type CreateRunResult =
+  | { readonly kind: "created"; readonly dagRunId: number }
+  /** Another run has this run id or logical date. Must not abort the transaction (ON CONFLICT DO NOTHING). */
+  | { readonly kind: "conflict"; readonly on: "run_id" | "logical_date"; readonly existingRunId: string }
+  /** No such DAG, or its file is deleted (`dag.is_stale`), or it never had a valid version. */
+  | { readonly kind: "unknown_dag" | "stale_dag" };
 
 const DAG_FOR_RUN = statement(
   "edit-dag-for-run",

@@ -1,7 +1,7 @@
 /**
- * A run that somebody ends while what its setups have made is still there: the teardowns are left to run, and how the run is
- * to end is stored with it (`ending`, and why in `end_reason`) until they have. Its owner, or whoever takes it over, lets
- * nothing but them begin, and ends it so. Asked for once more, they are ended, too: one of them may hang.
+ * A user ends a run whose setups have not been torn down: the teardowns still run, and the end state is stored with the
+ * run (`ending`, and the reason in `end_reason`) until they have ended. The owner, also after a takeover, starts nothing
+ * but the teardowns and then ends the run. A second request also ends the teardowns: one of them may hang.
  */
 import { owedTeardowns, type TaskState } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
@@ -14,7 +14,7 @@ const TEARDOWNS = statement(
    WHERE v.id = $1 AND k.task->>'role' = 'teardown'`,
 );
 
-/** The run stays with its owner, who reads it again, or in the queue until it has one. */
+/** The run stays with its owner, which reloads it, or in the queue until it has one. */
 const ASK = statement(
   "ending-ask",
   `UPDATE dag_run SET ending = $2, end_reason = $3, retry_at = NULL, generation = generation + 1 WHERE id = $1`,
@@ -32,13 +32,13 @@ interface Ending {
   readonly reason: string;
 }
 
-/** Of all the instances of a run that this transaction has locked: the teardowns that run before it ends. */
+/** From all instances of a run that this transaction has locked: the teardowns that run before it ends. */
 export async function teardownsLeft<R extends Row>(
   tx: Connection,
   { state, ending, version_id }: Ending["run"] & { readonly ending: string | null },
   rows: readonly R[],
 ): Promise<ReadonlySet<R>> {
-  // One that is queued may have run before: it was cleared, or has made way for another.
+  // A queued run may have run before: it was cleared, or returned to the queue.
   const isOpen = state === "running" || state === "queued";
   if (!isOpen || ending !== null || rows.length === 0) return new Set();
   const found = await tx.rows<{ task_id: string; setup_id: string }>(TEARDOWNS, [version_id]);

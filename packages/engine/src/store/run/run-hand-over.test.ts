@@ -46,7 +46,7 @@ it("makes the peer the owner, raises the generation and reserves the peer's slot
   expect(await freeOf(peer)).toBe(1);
 });
 
-it("leaves runs that were edited, have ended or belong to another where they are", async () => {
+it("skips runs that were edited, have ended or belong to another job", async () => {
   await publishFreeSlots(db, peer, { slots: 8, free: 5 });
   const given = await runs(3);
   await db.rows(adhoc("UPDATE dag_run SET generation = generation + 1 WHERE id = $1"), [given[0]!.id]);
@@ -59,7 +59,7 @@ it("leaves runs that were edited, have ended or belong to another where they are
   expect(await owners()).toEqual([own, null, other]);
 });
 
-it("gives nothing to a peer without free slots, one that has ended or one whose lease has expired", async () => {
+it("hands nothing to a peer without free slots, an ended peer or one whose lease has expired", async () => {
   const given = await runs(1);
   const give = () => handOverRuns(db, { from: own, to: peer, runs: given, slots: 1 });
   expect(await give()).toEqual(new Set());
@@ -76,7 +76,7 @@ it("gives nothing to a peer without free slots, one that has ended or one whose 
   expect(await owners()).toEqual([own]);
 });
 
-it("does not give the same free slot to runs of two owners", async () => {
+it("does not reserve the same free slot for two owners", async () => {
   await publishFreeSlots(db, peer, { slots: 1, free: 1 });
   const given = await runs(2);
   const both = await Promise.all(
@@ -85,7 +85,7 @@ it("does not give the same free slot to runs of two owners", async () => {
   expect(both.map(({ size }) => size).sort()).toEqual([0, 1]);
 });
 
-it("does not publish over a reservation that the job has not seen", async () => {
+it("does not overwrite a reservation that the job has not seen", async () => {
   const publish = (known: number) => publishFreeSlots(db, peer, { slots: 8, free: 5 }, known);
   expect(await publish(0)).toBe(true);
   const given = await runs(1);

@@ -1,16 +1,15 @@
 /**
- * How schedulers share runs. Each publishes in its job's row how many tasks it could start at once, or, as a number below
- * zero, how many ready tasks wait for its slots. A scheduler that has more ready tasks than slots hands runs to a peer with
- * free slots: it writes the peer as their owner, and raises the generation. Only runs of which no attempt is in flight: there
- * is no process to stop and nothing to lose; and only runs of DAGs that the peer serves, which its row says and which never
- * changes.
+ * How schedulers share runs. Each publishes in its job's row how many tasks it could start now or, as a negative number,
+ * how many ready tasks wait for its slots. A scheduler with more ready tasks than slots hands runs to a peer with free
+ * slots: it writes the peer as their owner and raises the generation. Only runs without an attempt in flight, so that
+ * there is no process to stop; and only runs of DAGs that the peer serves, which its row lists and which never change.
  *
- *  - Locks: the peer's job row, then the runs, by id, passing over locked ones.
- *  - Dies before: nothing happened. Dies after: the runs are the peer's, which loads them when it is woken, or at its next
- *    sweep. The peer dies: its lease expires, and its runs are taken over like any other.
- *  - The answer is lost: the former owner reads the runs again, and finds that they are another's.
- *  - Two at once: the peer's free slots are reserved under the lock of its row, so two owners do not give them away twice.
- *  - Woke up late: each run is named with its owner and generation; one that has changed stays as it is.
+ *  - Locks: the peer's job row, then the runs, by id, with SKIP LOCKED.
+ *  - Crash before the commit: no effect. Crash after it: the runs belong to the peer, which loads them when it is woken,
+ *    or at its next sweep. If the peer dies, its lease expires, and its runs are taken over.
+ *  - Lost reply: the former owner reads the runs again, and finds another owner.
+ *  - Concurrent calls: the peer's free slots are reserved under the lock of its row, so they are not reserved twice.
+ *  - Stale owner: each run is matched by owner and generation; a run that has changed is skipped.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -51,21 +50,21 @@ const HAND_OVER = statement(
 export interface FreeSlots {
   /** null: no limit. */
   readonly slots: number | null;
-  /** Below zero: how many ready tasks wait for slots. */
+  /** Negative: the number of ready tasks that wait for slots. */
   readonly free: number;
 }
 
 export interface Peer {
   readonly id: number;
-  /** Below zero: how many ready tasks wait for its slots. */
+  /** Negative: the number of ready tasks that wait for its slots. */
   readonly free_slots: number;
   readonly dags: ServedDags;
 }
 
 /**
- * False: the row does not say what the job knows, because peers have reserved slots for runs that the job has not read. A
- * reservation makes the figure smaller, and only the job makes it larger, so an equal figure means that there was none.
- * @param known null: written in any case.
+ * False: the row differs from `known`, because peers have reserved slots for runs that the job has not read. A
+ * reservation lowers the figure, and only the job raises it, so an equal figure means that there was none.
+ * @param known null: write in any case.
  */
 export async function publishFreeSlots(
   db: Connection,
@@ -76,12 +75,12 @@ export async function publishFreeSlots(
   return (await db.rows(PUBLISH, [jobId, slots, free, known])).length > 0;
 }
 
-/** To be read before the runs that the job owns: then it has read every run for which a slot is missing here. */
+/** Read it before the job's runs: then every run for which a slot is missing here has been read. */
 export async function offeredSlots(db: Connection, jobId: number): Promise<number> {
   return (await db.one<{ free_slots: number }>(OFFERED, [jobId]))?.free_slots ?? 0;
 }
 
-/** What the row of a scheduler says of its executors. */
+/** The executor facts in a scheduler's row. */
 export interface SlotFacts {
   /** null: no limit. */
   readonly slots: number | null;
@@ -103,11 +102,11 @@ export interface HandOver {
   readonly from: number;
   readonly to: number;
   readonly runs: readonly { readonly id: number; readonly generation: number }[];
-  /** How many of the peer's free slots they will take. */
+  /** The number of the peer's free slots that the runs will take. */
   readonly slots: number;
 }
 
-/** The runs that are the peer's now. */
+/** Returns the runs that belong to the peer now. */
 export async function handOverRuns(
   db: Connection,
   { from, to, runs, slots }: HandOver,

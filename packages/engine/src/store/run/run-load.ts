@@ -1,4 +1,4 @@
-/** Reading a run into memory: its task instances, what its branches ruled out, and outputs for its tasks' inputs. */
+/** Loading a run: its task instances, the tasks that branches skipped, and outputs for the inputs of its tasks. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
@@ -26,13 +26,13 @@ export interface LoadedInstance {
   readonly limit_key: string | null;
   readonly resumed_attempt: string | null;
   readonly keeps_slot: boolean;
-  /** Of the wait of a deferred instance. */
+  /** The timeout of a deferred instance's wait. */
   readonly timeout_at: Date | null;
   readonly deferred_at: Date | null;
   readonly on_timeout: "fail" | "fatal" | "skip" | "resume" | null;
   readonly wait_method: string | null;
   readonly wait_kind: string | null;
-  /** Of its trigger; null when they are long. */
+  /** The arguments of its trigger; null if they are long. */
   readonly wait_args: Json;
 }
 
@@ -47,7 +47,7 @@ const INSTANCES = statement(
    WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
-/** A branch's verdict is kept beside its output, under a key no task can write. */
+/** A branch's decision is stored beside its output, under a key that no task can write. */
 export const SKIP_KEY = "tradewind.skip";
 export const OUTPUT_KEY = "return_value";
 
@@ -82,7 +82,7 @@ export function loadSkips(
   return db.rows(SKIPS, [runIds]);
 }
 
-/** The outputs of the named tasks, all map indexes, in index order; of large ones what stands for them. */
+/** The outputs of the named tasks, all map indexes, in index order; references for large outputs. */
 export async function loadOutputs(
   db: Connection,
   wanted: readonly { readonly runId: number; readonly taskId: string }[],

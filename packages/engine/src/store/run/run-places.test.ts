@@ -1,4 +1,4 @@
-/** Who gives up a place, and who does not: the races at it. With whole schedulers: run/places.test.ts. */
+/** Which runs yield a run slot, and the races. With whole schedulers: run/places.test.ts. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../../test/support/catalogue-seed.ts";
@@ -26,7 +26,7 @@ beforeEach(async () => {
   return () => test.close();
 });
 
-/** A run of that day; a running one has done `up` and waits. */
+/** A run of that day; a running one has completed `up` and waits. */
 async function run(day: number, state: "queued" | "running", dagId = "d"): Promise<number> {
   const row = await db.one<{ id: number }>(
     adhoc(`INSERT INTO dag_run (dag_id, run_id, run_type, state, logical_date, version_id, triggered_by, owner_job, started_at)
@@ -54,7 +54,7 @@ const NOBODY = { started: [], wentBack: [] };
 const setTask = (id: number, state: string) =>
   db.rows(adhoc("UPDATE task_instance SET state = $2 WHERE dag_run_id = $1 AND task_id = 'up'"), [id, state]);
 
-it("gives the places of the latest to the earliest, fences their owner off, and ends with that", async () => {
+it("gives the run slots of the latest runs to the earliest, fences their owner, and stops there", async () => {
   const running = [await run(7, "running"), await run(6, "running")];
   const queued = [await run(8, "queued"), await run(3, "queued")];
   expect(await way()).toEqual({ started: [queued[1]], wentBack: [running[0]] });
@@ -70,7 +70,7 @@ it("gives the places of the latest to the earliest, fences their owner off, and 
   expect(await startQueuedRuns(db, { jobId, limit: 10, columns: async () => NO_TASKS })).toEqual([]);
 });
 
-it("gives no place away that nobody needs, nor one of a run that has something to do", async () => {
+it("yields no run slot without need, nor of a run with active tasks", async () => {
   const [a, b] = [await run(6, "running"), await run(7, "running")];
   await run(8, "queued");
   expect(await way()).toEqual(NOBODY);
@@ -92,7 +92,7 @@ it("gives no place away that nobody needs, nor one of a run that has something t
   expect(await way()).toEqual({ started: [early], wentBack: [a] });
 });
 
-it("leaves DAGs alone in which nothing waits for the past, that are paused, or have room", async () => {
+it("ignores DAGs without tasks that depend on the past, paused DAGs, and DAGs below their limit", async () => {
   await seedDag(db, "free", { tasks: [TASKS[0] as TaskManifest], maxActiveRuns: 1 });
   await seedDag(db, "roomy", { tasks: TASKS, maxActiveRuns: 2 });
   await seedDag(db, "paused", { tasks: TASKS, maxActiveRuns: 1 });
@@ -104,7 +104,7 @@ it("leaves DAGs alone in which nothing waits for the past, that are paused, or h
   expect(await way()).toEqual(NOBODY);
 });
 
-it("looks again under the lock: a task that the owner has stored meanwhile stays its own", async () => {
+it("checks again under the lock: a run whose owner has stored a task meanwhile keeps its run slot", async () => {
   const [a, b] = [await run(6, "running"), await run(7, "running")];
   const early = await run(3, "queued");
   const interleaved = {
@@ -122,7 +122,7 @@ it("looks again under the lock: a task that the owner has stored meanwhile stays
   expect(await way(interleaved as Database)).toEqual({ started: [early], wentBack: [a] });
 });
 
-it("passes over what somebody else has in hand, and waits for nobody", async () => {
+it("skips locked rows and does not wait", async () => {
   const [a, b] = [await run(6, "running"), await run(7, "running")];
   const early = await run(3, "queued");
   const holding = (id: number, meanwhile: () => Promise<void>) =>
@@ -134,7 +134,7 @@ it("passes over what somebody else has in hand, and waits for nobody", async () 
   await holding(b, async () => expect(await way()).toEqual({ started: [early], wentBack: [a] }));
 });
 
-it("two at once give one place", async () => {
+it("yields one run slot to concurrent calls", async () => {
   await run(6, "running");
   const late = await run(7, "running");
   const early = await run(3, "queued");
@@ -143,7 +143,7 @@ it("two at once give one place", async () => {
   expect(all.flatMap(({ wentBack }) => wentBack)).toEqual([late]);
 });
 
-it("after the limit was lowered as many go as are too many, and one more", async () => {
+it("returns the surplus runs, and one more, to the queue after the limit was lowered", async () => {
   const running = [await run(6, "running"), await run(7, "running")];
   const early = await run(3, "queued");
   await seedDag(db, "d", { tasks: TASKS, maxActiveRuns: 1 });
@@ -153,7 +153,7 @@ it("after the limit was lowered as many go as are too many, and one more", async
   expect(await way()).toEqual(NOBODY);
 });
 
-it("takes no place of another job's run, nor in DAGs it does not serve, when it may not", async () => {
+it("yields no run slot of another job's run, nor in DAGs that the job does not serve", async () => {
   const request = { jobId, columns: async () => NO_TASKS };
   const [own] = [await run(7, "running"), await run(6, "running")];
   const early = await run(3, "queued");

@@ -1,24 +1,24 @@
 /**
- * Runs that wait for the past make way for it. A running run whose tasks wait for an earlier date (`dependsOnPast`,
- * `waitForDownstream`) holds one of the places that `maxActiveRuns`, or the limit of its backfill, leaves. Should the
- * earlier date come to be queued afterwards, because somebody cleared it or made it by hand, the later ones would wait for
- * it, and it for one of their places, forever. So the latest of those that do nothing but wait go back to the queue, and
- * the earliest that is queued gets the place, in one transaction: the limit holds at every moment.
+ * Runs that wait for an earlier date yield their run slot to it. A running run whose tasks wait for an earlier date
+ * (`dependsOnPast`, `waitForDownstream`) holds one of the run slots of `maxActiveRuns`, or of its backfill's limit. If
+ * the earlier date is queued afterwards, because a user cleared or created it, the later runs would wait for it, and it
+ * for one of their run slots, forever. So the latest of the runs that only wait return to the queue, and the earliest
+ * queued run gets the run slot, in one transaction: the limit holds at all times.
  *
- * It is looked for where runs are started and not where they are cleared: whatever put the earlier date into the queue,
- * and whenever the later ones began to wait, it is found. Schedulers look when a run or a DAG has changed, and when a run of
- * theirs has nothing left to do but wait. A place goes to an earlier date only, so no two runs take it
- * from each other in turn.
+ * The check is made where runs are started, not where they are cleared: it works however the earlier date was queued, and
+ * whenever the later runs began to wait. Schedulers check when a run or a DAG has changed, and when one of their runs has
+ * nothing left to do but wait. A run slot goes to an earlier date only, so two runs cannot take it from each other in
+ * turn.
  *
- *  - Locks: the rows of DAGs (or of own backfills) in which that is so, then the runs in question: passing over locked
- *    ones, so that nobody waits here. Whether a run only waits is asked again in a statement after the lock: its owner
- *    may have stored a task since the first began. From then on the owner's batches are refused, for the generation
- *    is raised: a task that it was about to start is not started.
- *  - What goes back keeps all it has done, and goes on from there when it is started again, as a cleared run does.
- *  - Dies before: nothing happened. Dies after, or the answer is lost: those that were started belong to this job, which
- *    finds them at its next sweep, or to one whose lease runs out. Two at once: the second passes over the locked DAG.
- *    Woke up late: as with every claim, others may take at once what it has started. The former owner, not woken, is
- *    refused at its next write, or finds out at its next sweep.
+ *  - Locks: the rows of affected DAGs (or own backfills), then the runs, with SKIP LOCKED, so that it never waits.
+ *    Whether a run only waits is checked again in a statement after the lock: its owner may have stored a task since.
+ *    From then on the owner's batches are rejected, because the generation is raised: it starts no task.
+ *  - A run that returns to the queue keeps its progress and continues from there when it is started again, as a cleared
+ *    run does.
+ *  - Crash before the commit: no effect. Crash after it, or a lost reply: the started runs belong to this job, which
+ *    finds them at its next sweep, or to a job whose lease expires. Concurrent calls: the second skips the locked DAG.
+ *    Stale job: as with every claim, other jobs may take over the runs it has started. The former owner, if not woken, is
+ *    rejected at its next write, or finds out at its next sweep.
  */
 import { SHORT_BREATH } from "../backfill/backfill-claim.ts";
 import type { Connection, Database } from "../database/database.ts";
@@ -36,11 +36,11 @@ import {
   WAITING_DAGS,
 } from "./run-claim.ts";
 
-/** DAGs, or backfills, in one transaction; and of each so many runs. */
+/** Maximum DAGs, or backfills, per transaction; and maximum runs of each. */
 const MAX_GROUPS = 16;
 const MAX_RUNS = 64;
 
-/** Runs that share a limit: those of a backfill, or those of the DAG that belong to none. */
+/** Runs that share a limit: those of a backfill, or those of the DAG without a backfill. */
 interface Group {
   readonly dag_id: string;
   readonly backfill_id: number | null;
@@ -49,8 +49,8 @@ interface Group {
 const GATED = `'$.tasks[*] ? (@.dependsOnPast == true || @.waitForDownstream == true)'`;
 
 /**
- * Nothing of it is under way or about to be, and a task of it asks for the past. Also true for a moment when it begins.
- * num_nulls: said with IS NOT NULL, it would invite PostgreSQL to read the DAG's whole history by the index of dates.
+ * True if no instance is active or about to be, and a task depends on the past. Also true briefly when the run starts.
+ * num_nulls: with IS NOT NULL, PostgreSQL could scan all runs of the DAG by the index of dates.
  */
 const isWaiting = (run: string) =>
   `num_nulls(${run}.logical_date) = 0 AND ${run}.retry_at IS NULL
@@ -61,7 +61,7 @@ const isWaiting = (run: string) =>
                  JOIN task_instance t ON t.dag_run_id = ${run}.id AND t.task_id = k.task->>'taskId' AND t.state = 'none'
                WHERE g.id = ${run}.version_id)`;
 
-/** OFFSET 0: asked for the first by date, PostgreSQL would walk the DAG's whole history in that order. */
+/** OFFSET 0: for the first by date, PostgreSQL would scan all runs of the DAG in that order. */
 const latest = (running: string) =>
   `(SELECT max(x.logical_date) FROM (SELECT a.logical_date FROM dag_run a WHERE ${running} OFFSET 0) AS x)`;
 const earliest = (queued: string) =>
@@ -69,9 +69,9 @@ const earliest = (queued: string) =>
       SELECT q.logical_date FROM dag_run q WHERE ${queued} AND q.run_after <= now() OFFSET 0) AS x)`;
 
 /**
- * Whether somebody who waits has a place that an earlier date needs. `running` and `queued` are the conditions for `a` and
- * `q` to belong to the group. Step by step, the cheap questions first: most DAGs have room, most others no past, and of
- * those with a backlog the queued ones come after the running ones.
+ * True if a waiting run holds a run slot that an earlier date needs. `running` and `queued` are the conditions for `a`
+ * and `q` to belong to the group. Cheap conditions first: most DAGs are below their limit, most others do not depend on
+ * the past, and in a backlog the queued runs come after the running ones.
  */
 const isStuck = (group: { running: string; queued: string; most: string }) =>
   `CASE WHEN (SELECT count(*) FROM dag_run a WHERE ${group.running}) >= ${group.most}
@@ -111,7 +111,7 @@ const LOCK_BACKFILLS = statement(
 
 const IN_GROUP = `CASE WHEN $2::bigint IS NULL THEN ${isFree("q")} ELSE q.backfill_id = $2 END`;
 
-/** Those that may go back, the latest first, and those that may come for them, the earliest first. */
+/** Runs that may return to the queue, latest first, and runs that may replace them, earliest first. */
 const LOCK_RUNS = statement(
   "places-lock-runs",
   `SELECT r.id FROM dag_run r
@@ -128,7 +128,7 @@ const LOCK_RUNS = statement(
    ORDER BY r.id FOR UPDATE SKIP LOCKED`,
 );
 
-/** As they are now that they are locked. Rows that somebody changed in between are not what they were chosen for. */
+/** Reads the runs again after locking them: rows that changed in between no longer qualify. */
 const LOCKED = statement(
   "places-locked",
   `SELECT q.id, q.state, q.logical_date, q.owner_job, v.task_count
@@ -146,7 +146,7 @@ const ROOM = statement(
            WHERE a.dag_id = $1 AND a.state = 'running' AND a.backfill_id IS NOT DISTINCT FROM $2) AS running`,
 );
 
-/** When it was queued and when it started stay as they were: its deadlines and its time limit count on. */
+/** Queued and start times stay: deadlines and the run's timeout continue to count. */
 const GO_BACK = statement(
   "places-go-back",
   `WITH back AS (
@@ -155,7 +155,7 @@ const GO_BACK = statement(
    ) ${tellRuns("back")}`,
 );
 
-/** Of runs that are queued and locked. */
+/** For runs that are queued and locked. */
 const START = statement(
   "places-start",
   `WITH chosen AS (
@@ -172,31 +172,31 @@ interface LockedRun {
 }
 
 export interface Exchange {
-  /** They are this job's now. */
+  /** Runs that belong to this job now. */
   readonly started: readonly ClaimedRun[];
-  /** They are queued again: whoever owned them is to be told. */
+  /** Runs that are queued again: their former owners have to be notified. */
   readonly wentBack: readonly number[];
 }
 
-/** Of DAGs, as `startQueuedRuns`; `isOfOwnRuns`: only runs of this job go back, so that it owns no more than before. */
+/** For DAGs, as `startQueuedRuns`; `isOfOwnRuns`: only runs of this job return, so that it owns no more than before. */
 export function makeWay(db: Database, request: Omit<StartRequest, "limit">): Promise<Exchange> {
   const values = [MAX_GROUPS, request.dags ?? null];
   return db.transaction(async (tx) => exchange(tx, await tx.rows<Group>(LOCK_DAGS, values), request));
 }
 
-/** Of the job's own backfills, as `startBackfillRuns`. */
+/** For the job's own backfills, as `startBackfillRuns`. */
 export function makeWayInBackfills(db: Database, request: Omit<StartRequest, "limit">): Promise<Exchange> {
   return db.transaction(async (tx) =>
     exchange(tx, await tx.rows<Group>(LOCK_BACKFILLS, [MAX_GROUPS, request.jobId]), request),
   );
 }
 
-/** What a job has claimed in this turn: what it started and then put back is not its own any more. */
+/** The runs that a job has claimed in this iteration, without those that it then returned to the queue. */
 export function afterExchange(claimed: readonly ClaimedRun[], { started, wentBack }: Exchange): ClaimedRun[] {
   return [...claimed.filter(({ id }) => !wentBack.includes(id)), ...started];
 }
 
-/** Runs that are queued, and locked by this transaction. Their instances are inserted by the caller. */
+/** For runs that are queued and locked by this transaction. The caller inserts their instances. */
 export function startLocked(
   tx: Connection,
   start: { readonly jobId: number; readonly ids: readonly number[]; readonly backfillId: number | null },
@@ -229,8 +229,8 @@ async function exchange(
 }
 
 /**
- * Each that comes is earlier than the one that goes for it. `surplus`: so many more go, for so many run beyond the limit,
- * which was lowered.
+ * Each run that starts is earlier than the run that it replaces. `surplus`: the number of additional runs that return,
+ * because they exceed a lowered limit.
  */
 function pairs(runs: readonly LockedRun[], surplus: number): { back: number[]; start: number[] } {
   const coming = runs.filter(({ state }) => state === "queued");

@@ -39,7 +39,7 @@ it("releases the runs of the job except those that it keeps, and another job can
   expect(await releaseRuns(db, own, { kept: [kept!], facts })).toEqual([]);
 });
 
-it("passes over a run that is being edited, and releases it afterwards", async () => {
+it("skips a run that is being edited, and releases it afterwards", async () => {
   const [edited, other] = await seed(2);
   await db.transaction(async (tx) => {
     await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR UPDATE"), [edited]);
@@ -48,7 +48,7 @@ it("passes over a run that is being edited, and releases it afterwards", async (
   expect(await releaseRuns(db, own, { kept: [], facts })).toEqual([edited]);
 });
 
-it("offers no slots to peers any more, and says in the job's row that it drains", async () => {
+it("withdraws its free slots and marks the job as draining", async () => {
   await publishFreeSlots(db, own, { slots: 8, free: 5 });
   const [run] = await seed(1, peer);
   await releaseRuns(db, own, { kept: [], facts });

@@ -1,13 +1,13 @@
 /**
- * How a scheduler that is about to stop releases runs: any other scheduler may take them over at once, instead of when this
- * one's lease has expired. In the same statement, its job's row says that it drains, and offers no slots any more.
+ * How a scheduler that is about to stop releases its runs: another scheduler may take them over immediately, instead of
+ * after its lease has expired. The same statement marks its job as draining and withdraws its free slots.
  *
- *  - Locks: its own job row, then its runs, by id, passing over locked ones. Raises the generation.
- *  - Dies before: nothing happened; its lease expires, and its runs are taken over. Dies after: they have no owner. The next
- *    scheduler that is woken, starts, or sweeps takes them.
- *  - The answer is lost: the former owner reads the runs again, and finds that they are not its own.
- *  - Two at once: only the owner releases a run. A run that is being edited is locked, and is released afterwards.
- *  - Woke up late: the runs that were taken over meanwhile name another owner, and stay as they are.
+ *  - Locks: its own job row, then its runs, by id, with SKIP LOCKED. Raises the generation.
+ *  - Crash before the commit: no effect; its lease expires, and its runs are taken over. Crash after it: the runs have no
+ *    owner, and the next scheduler that is woken, starts or sweeps takes them.
+ *  - Lost reply: the former owner reads the runs again, and finds that it no longer owns them.
+ *  - Concurrent calls: only the owner releases a run. A run that is being edited is locked, and is released afterwards.
+ *  - Stale owner: runs that were taken over meanwhile have another owner, and are skipped.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -32,17 +32,17 @@ const RELEASE_BACKFILLS = statement(
   "UPDATE backfill SET owner_job = NULL WHERE owner_job = $1 AND state IN ('running', 'paused')",
 );
 
-/** What the row of a draining job says of it. */
+/** The drain facts in a job's row. */
 export interface DrainFacts {
   readonly draining: true;
-  /** When what still runs is asked to stop. */
+  /** When the remaining attempts are stopped. */
   readonly drain_until: string;
-  /** That still have attempts in flight. */
+  /** Runs with attempts in flight. */
   readonly runs: number;
   readonly attempts: number;
 }
 
-/** Releases the runs of this job except those in `kept`, whatever it knows of them; answers their ids. */
+/** Releases all runs of this job except those in `kept`, also runs that are not loaded; returns their ids. */
 export async function releaseRuns(
   db: Connection,
   jobId: number,
@@ -52,7 +52,7 @@ export async function releaseRuns(
   return (await db.rows<{ id: number }>(RELEASE, values)).map(({ id }) => id);
 }
 
-/** Another job may adopt the backfills at once. Their running runs are released like any others. */
+/** Another job may adopt the backfills immediately. Their running runs are released like any others. */
 export async function releaseBackfills(db: Connection, jobId: number): Promise<void> {
   await db.rows(RELEASE_BACKFILLS, [jobId]);
 }

@@ -1,4 +1,4 @@
-/** What retention keeps however old it is, and how it takes what is large. */
+/** Which rows retention keeps regardless of age, and how it deletes large runs. */
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -20,7 +20,7 @@ const sql = <R = object>(text: string, values: unknown[] = []) => db.rows<R>(adh
 const count = async (table: string) =>
   Number((await sql<{ n: number }>(`SELECT count(*) AS n FROM ${table}`))[0]?.n);
 
-/** Runs a day apart, the last one ended 40 days ago; answers their ids, the oldest first. */
+/** Runs a day apart, the last one ended 40 days ago; returns their ids, oldest first. */
 async function dated(dagId: string, amount: number): Promise<number[]> {
   const ids = await seedRuns(db, dagId, { count: amount, state: "success", ageMs: 40 * DAY });
   await sql(
@@ -32,7 +32,7 @@ async function dated(dagId: string, amount: number): Promise<number[]> {
 }
 
 describe("runs that are needed", () => {
-  it("are the newest of a DAG by date, unless its file is gone", async () => {
+  it("include the newest of a DAG by date, unless its file is deleted", async () => {
     await seedDag(db, "a");
     await dated("a", 3);
     await seedDag(db, "gone");
@@ -42,7 +42,7 @@ describe("runs that are needed", () => {
     expect(await sql("SELECT dag_id FROM dag_run")).toEqual([{ dag_id: "a" }]);
   });
 
-  it("are those that the next one by date may ask how they went, as long as it is not over", async () => {
+  it("include the previous run by date of an unfinished run", async () => {
     await seedDag(db, "a");
     const [first, asked, asking, last] = await dated("a", 4);
     await sql("UPDATE dag_run SET state = 'queued', ended_at = NULL WHERE id = $1", [asking]);
@@ -53,7 +53,7 @@ describe("runs that are needed", () => {
     expect(first).toBeLessThan(asked ?? 0);
   });
 
-  it("are those of a backfill that is not over, and those whose callback nobody has run", async () => {
+  it("include runs of an open backfill, and runs with a pending callback", async () => {
     await seedDag(db, "a");
     const [own, kept, called] = await seedRuns(db, "a", { count: 3, state: "success", ageMs: 40 * DAY });
     const backfill = await openBackfill("a", "running");
@@ -73,7 +73,7 @@ describe("runs that are needed", () => {
   });
 });
 
-it("keeps what a run was made of, and the newest event of each asset", async () => {
+it("keeps the events of a run, and the newest event of each asset", async () => {
   await seedDag(db, "a");
   const [run] = await seedRuns(db, "a");
   for (let n = 0; n < 4; n++)
@@ -97,7 +97,7 @@ async function openBackfill(dagId: string, state: string, versionId: number | nu
   return row!.id;
 }
 
-it("empties a large run piece by piece, and takes small ones together", async () => {
+it("empties a large run in batches, and deletes small ones together", async () => {
   await seedDag(db, "a");
   const [large, ...small] = await seedRuns(db, "a", { count: 21, state: "success", ageMs: 40 * DAY });
   await sql(
@@ -111,7 +111,7 @@ it("empties a large run piece by piece, and takes small ones together", async ()
   const sizes: number[] = [];
   const left = async () => (await count("task_instance")) + (await count("xcom"));
   let before = await left();
-  // Every batch is a transaction of its own, which another connection sees.
+  // Every batch is a separate transaction, visible to another connection.
   const watched = new Promise<CleanCounts>((resolve, reject) => {
     let looking = Promise.resolve();
     clean({
@@ -130,7 +130,7 @@ it("empties a large run piece by piece, and takes small ones together", async ()
   expect([await count("dag_run"), await left()]).toEqual([0, 0]);
 });
 
-it("stops when it is told to, and goes on with the rest", async () => {
+it("stops when aborted, and continues with the rest at the next call", async () => {
   await seedDag(db, "a");
   await seedRuns(db, "a", { count: 100, state: "success", ageMs: 40 * DAY });
   const stop = new AbortController();
@@ -140,7 +140,7 @@ it("stops when it is told to, and goes on with the rest", async () => {
   expect(await clean({ batch: 20 })).toMatchObject({ runs: 100 - some.runs });
 });
 
-it("cleans only what it is told to", async () => {
+it("cleans the selected kinds only", async () => {
   await seedDag(db, "a");
   await seedRuns(db, "a", { state: "success", ageMs: 40 * DAY });
   await sql(
@@ -152,7 +152,7 @@ it("cleans only what it is told to", async () => {
   expect([await count("audit_event"), await count("dag_run")]).toEqual([1, 1]);
 });
 
-it("counts a job that died unnoticed as over, but none that may live, nor one that owns something", async () => {
+it("deletes a job that died unnoticed, but no job that may be alive or owns rows", async () => {
   const [lost, owner, young] = [await seedJob(db), await seedJob(db), await seedJob(db)];
   await sql("UPDATE job SET lease_until = now() - interval '40 days' WHERE id = ANY($1)", [[lost, owner]]);
   await seedDag(db, "a");
@@ -181,7 +181,7 @@ describe("signals", () => {
       `INSERT INTO signal (namespace, key, sender, created_at) VALUES ('n', 'k', 's', now() - interval '${age}')`,
     );
 
-  it("are kept for a driven run that was never loaded, from the moment it was queued on", async () => {
+  it("are kept for a signal-driven run that was never loaded, from the time it was queued", async () => {
     await seedDag(db, "plain");
     await seedDag(db, "driven", {
       stop: { kind: "signal", namespace: "n", key: "k", where: null, equals: null, inRun: false },
@@ -198,7 +198,7 @@ describe("signals", () => {
     expect(await count("signal")).toBe(1);
   });
 
-  it("are kept for a task that waits for some, from the moment its run was queued on", async () => {
+  it("are kept for a task that waits for signals, from the time its run was queued", async () => {
     await seedDag(db, "a");
     for (const age of ["60 days", "45 days", "1 day"]) await send(age);
     const [run] = await seedRuns(db, "a", { state: "running", ownerJob: await seedJob(db) });

@@ -1,17 +1,17 @@
 /**
- * Runs that ended long ago go with everything that belongs to them; foreign keys cascade. A transaction deletes as many
- * runs as have about `rows` rows together. A run that alone has more is emptied piece by piece first, its tasks last: a
- * map of 100,000 must not become one transaction.
+ * Deletes old ended runs with everything that belongs to them, by cascading foreign keys. A transaction deletes runs with
+ * about `rows` rows together. A run that has more rows is emptied in batches first, its tasks last: a map of 100,000 must
+ * not become one transaction.
  *
- * What is still needed stays, however old: a run whose successor by date is not over, which may ask how its past went
- * (`dependsOnPast`); the newest of a DAG, which the next one will ask; runs of a backfill that is not over, for its
- * figures; runs with a callback that has not run, or a delivery that is still tried.
+ * Kept regardless of age: the previous run by date of an unfinished run, which may depend on it (`dependsOnPast`); the
+ * newest run of a DAG, for its next run; runs of an open backfill, for its counts; runs with a pending callback or
+ * delivery.
  *
- * Rows that somebody has locked are passed over, so that no edit waits for more than one batch and none is waited for.
- * The condition is asked again of the locked rows, by a statement of its own that sees what was committed meanwhile: a
- * run that was just cleared stays. Dies before: nothing is gone. Dies after, or the answer is lost: what is gone is
- * gone, and the next call goes on with the rest. Two at once: each takes what the other has not locked. A run that is
- * cleared while it is being emptied stays, without what is gone already.
+ * Locked rows are skipped, so that an edit waits for one batch at most, and retention waits for no edit. A separate
+ * statement checks the condition again on the locked rows, including later commits: a run that was just cleared stays.
+ * Crash before the commit: no effect. Crash after it, or a lost reply: the batch is deleted, and the next call continues
+ * with the rest. Concurrent calls: each takes rows that the other has not locked. A run that is cleared while it is being
+ * emptied stays, without the deleted rows.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -19,7 +19,7 @@ import type { Deletable } from "./history-count.ts";
 
 const ENDED = "('success', 'failed')";
 
-/** Of `dag_run`; $1: the age. Null: of none. */
+/** SQL for `dag_run`; $1: the age. Null: none. */
 const DELETABLE = `dag_run.state IN ${ENDED} AND dag_run.ended_at < now() - $1::float8 * interval '1 millisecond'
    AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.dag_run_id = dag_run.id)
    AND NOT EXISTS (SELECT 1 FROM delivery y WHERE y.dag_run_id = dag_run.id AND y.state IN ('pending', 'handed'))
@@ -31,7 +31,7 @@ const DELETABLE = `dag_run.state IN ${ENDED} AND dag_run.ended_at < now() - $1::
       ORDER BY n.logical_date LIMIT 1),
      (SELECT CASE WHEN g.is_stale THEN 'success' END FROM dag g WHERE g.dag_id = dag_run.dag_id)) IN ${ENDED})`;
 
-/** For whoever counts. */
+/** For counting. */
 export const DELETABLE_RUNS: Deletable = {
   table: "dag_run",
   key: "id",
@@ -47,7 +47,7 @@ const CHOOSE = statement(
    FOR UPDATE SKIP LOCKED`,
 );
 
-/** What hangs on a run and may be much, in the order in which a large run is emptied. */
+/** Tables with many rows per run, in the order in which a large run is emptied. */
 const PARTS = [
   "task_attempt",
   "deferral",
@@ -79,16 +79,16 @@ const EMPTY = PARTS.map((table) =>
   ),
 );
 
-/** Where the last batch stopped: what lies before it was kept, or was locked, and is not looked at again. */
+/** Where the last batch stopped: earlier rows were kept or locked, and are not read again. */
 export interface RunCursor {
   readonly endedAt: Date;
-  /** Rows of a run, as a mean of the last batch. */
+  /** The average number of rows per run in the last batch. */
   readonly rowsPerRun: number;
 }
 
 export interface RemovedRuns {
   readonly runs: number;
-  /** Null: there is nothing left to do. */
+  /** Null: nothing left. */
   readonly cursor: RunCursor | null;
 }
 
@@ -117,7 +117,7 @@ export async function removeRuns(
     const large = sizes[0]!;
     const isLeft = await emptyRun(tx, { id: large.id, olderThanMs, rows });
     const rowsPerRun = Math.max(1, large.size - rows);
-    // It was cleared meanwhile: the next look would find it in no case.
+    // If it was cleared meanwhile, the next batch does not find it anyway.
     return { runs: 0, cursor: { endedAt: first.ended_at, rowsPerRun: isLeft ? rowsPerRun : 10 } };
   }
   const removed = await tx.rows(REMOVE, [olderThanMs, fitting]);
@@ -125,7 +125,7 @@ export async function removeRuns(
   return { runs: removed.length, cursor: { endedAt, rowsPerRun: taken / fitting.length } };
 }
 
-/** Deletes `rows` rows of it at most; the run's row is locked. False: it is not to be deleted any more. */
+/** Deletes at most `rows` rows of it; the run's row is locked. False: the run no longer qualifies. */
 async function emptyRun(
   tx: Connection,
   { id, olderThanMs, rows }: { id: number; olderThanMs: number; rows: number },
@@ -143,7 +143,7 @@ const EXISTING = statement(
   `SELECT id FROM dag_run WHERE id = ANY($2::bigint[]) AND (${DELETABLE}) IS NOT TRUE`,
 );
 
-/** Those of these numbers that runs have. With an age: that they will have once what ended before that is gone. */
+/** The numbers among these that runs have. With an age: without runs that ended before it. */
 export async function existingRuns(
   db: Connection,
   { ids, olderThanMs }: { ids: readonly number[]; olderThanMs: number | null },

@@ -1,18 +1,19 @@
 /**
- * The next try of a failed run. That there will be one, and when, is a column of the run (`retry_at`), written in the
- * batch in which the run would have ended; the run stays `running`, with its owner and its version. When the time has
- * come, its owner clears what runs again, as an edit does.
+ * The next try of a failed run. Its time is a column of the run (`retry_at`), written in the batch in which the run would
+ * have ended; the run stays `running`, with its owner and its version. When the time has come, its owner clears the tasks
+ * that run again, as an edit does.
  *
- * Died before COMMIT: `retry_at` is still there, and whoever owns the run then finds it due. Died after, or the answer was
- * lost: the tasks are cleared, and the owner reads the run again in any case. Two at once: the row is locked, and only the
- * owner at its generation goes on; that includes one who woke up late, and a person who ended the run meanwhile.
+ * Crash before the commit: `retry_at` is unchanged, and the next owner finds the retry due. Crash after it, or a lost
+ * reply: the tasks are cleared, and the owner reads the run again in any case. Concurrent calls: the row is locked, and
+ * only the owner at its generation continues; this also rejects a stale owner, and the retry of a run that a user ended.
  */
+
 import { type Call, type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { closeDrives, openDriveNow } from "../drive/run-drives.ts";
-import { clearInstances } from "../edit/run-edit.ts";
+import { clearInstances } from "../edit/instance-states.ts";
 
-/** A failed run that is to be tried again at that moment (ms); null: it goes on by itself. */
+/** A failed run with a retry at that time (ms); null: the run continues without one. */
 export interface RetryWrite {
   readonly runId: number;
   readonly retryAt: number | null;
@@ -22,9 +23,9 @@ export interface RunRetry {
   readonly jobId: number;
   readonly runId: number;
   readonly generation: number;
-  /** What runs again; all of it has ended. */
+  /** The ended instances that run again. */
   readonly again: readonly { readonly taskId: string; readonly mapIndex: number }[];
-  /** It hears signals, from now on: what drove the failed try is of no use to this one. */
+  /** The run receives signals from now on: the signals of the failed try do not apply. */
   readonly isDriven: boolean;
 }
 
@@ -41,7 +42,7 @@ const BEGIN = statement(
    RETURNING id`,
 );
 
-/** The part of a batch that says when runs are tried again. */
+/** The calls of a batch that set the time of retries. */
 export function retryCalls(retries: readonly RetryWrite[]): Call[] {
   if (retries.length === 0) return [];
   const ids = retries.map(({ runId }) => runId);
@@ -54,7 +55,7 @@ export function retryCalls(retries: readonly RetryWrite[]): Call[] {
   ];
 }
 
-/** false: the run is not what its owner took it for. In any case it has to be read again. */
+/** false: owner or generation has changed. In both cases the run has to be reloaded. */
 export function beginRunRetry(db: Database, retry: RunRetry): Promise<boolean> {
   const { again, generation, isDriven, jobId, runId } = retry;
   return db.transaction(async (tx) => {

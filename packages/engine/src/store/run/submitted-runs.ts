@@ -1,17 +1,16 @@
 /**
- * Runs that a driver, a program of a user's own, submits. They belong to its job as runs belong to a scheduler.
+ * Runs submitted by a driver, a user's own program. They belong to its job as runs belong to a scheduler.
  *
- *  - `reserveRuns` writes the driver as the owner of runs that are queued already: schedulers leave them alone while its lease
- *    lasts.
- *  - `startSubmitted` starts runs in their order, within `maxActiveRuns` of their DAGs. A new run is created and started in one
- *    transaction: no scheduler sees it queued, and a driver that dies leaves no run behind that it had not started.
- *  - `takeOverSubmitted` takes running runs whose owner is dead.
+ *  - `reserveRuns` writes the driver as the owner of queued runs: schedulers do not start them while its lease is valid.
+ *  - `startSubmitted` starts runs in order, within `maxActiveRuns` of their DAGs. A new run is created and started in one
+ *    transaction: no scheduler sees it queued, and a crash leaves no run that was not started.
+ *  - `takeOverSubmitted` acquires running runs whose owner is dead.
  *
- * Locks: the rows of the DAGs by id, then the runs by id, passing over locked ones. Dies before: nothing happened; what was
- * reserved is free when the lease expires. Dies after: the runs belong to a job whose lease expires, and a scheduler that
- * serves their DAGs takes them over. The answer is lost: the name of a new run is chosen before, so starting it again finds
- * it. Two at once: the DAG's row is locked while its runs are counted; one date or run id has one run, and the second finds
- * it. Woke up late: others may take over what it starts, with a higher generation.
+ * Locks: the rows of the DAGs by id, then the runs by id, with SKIP LOCKED. Crash before the commit: no effect;
+ * reservations end with the lease. Crash after it: the runs belong to a job whose lease expires, and a scheduler that
+ * serves their DAGs takes them over. Lost reply: the id of a new run is chosen before, so a repeated call finds it.
+ * Concurrent calls: the DAG's row is locked while its runs are counted; one date or run id has one run, and the second
+ * call finds it. Stale driver: other jobs may take over the runs it starts, with a higher generation.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection, Database } from "../database/database.ts";
@@ -57,14 +56,14 @@ const LOCK_DAGS = statement(
   "SELECT 1 FROM dag WHERE dag_id = ANY($1::text[]) ORDER BY dag_id FOR NO KEY UPDATE",
 );
 
-/** A statement of its own after the lock, so that it sees what others have started. */
+/** A separate statement after the lock, so that it sees runs that others have started. */
 const ROOM = statement(
   "submit-room",
   `SELECT d.dag_id AS "dagId", d.is_paused AS "isPaused", v.max_active_runs - ${RUNNING}::int AS free
    FROM dag d JOIN dag_version v ON v.id = d.version_id WHERE d.dag_id = ANY($1::text[])`,
 );
 
-/** Of runs that are there: those that may start are locked. */
+/** Locks the existing runs that may start. */
 const LOCK_QUEUED = statement(
   "submit-lock-queued",
   `SELECT r.id FROM dag_run r
@@ -78,17 +77,17 @@ const LEFT_QUEUE = statement(
   "SELECT u.id FROM unnest($1::bigint[]) AS u(id) LEFT JOIN dag_run r ON r.id = u.id WHERE r.state IS DISTINCT FROM 'queued'",
 );
 
-/** $5: also of owners that are not drivers. */
+/** $5: also from owners that are not drivers. */
 const TAKE_OVER = statement(
   "submit-take-over",
   takeOverWhere("r.id = ANY($4::bigint[]) AND ($5::boolean OR j.kind = 'driver')"),
 );
 
-/** A run that was submitted: one that is there, or one to create. */
+/** A submitted run: an existing one, or one to create. */
 export interface SubmittedRun {
   readonly dagId: string;
   readonly runId: string;
-  /** null: it has yet to be created. */
+  /** null: not created yet. */
   readonly id: number | null;
   readonly logicalDate: Date | null;
   readonly interval: { readonly start: Date; readonly end: Date } | null;
@@ -106,17 +105,17 @@ export interface SubmittedState {
   readonly endReason: string | null;
 }
 
-/** What became of one that was to start; one that is missing still waits. */
+/** The outcome of a start; a run without one still waits. */
 type StartOutcome =
-  /** It is there: started by this call, or by another. */
+  /** It exists: started by this call, or by another. */
   | { readonly kind: "there"; readonly id: number }
-  /** Its DAG is gone. */
+  /** Its DAG is deleted or stale. */
   | { readonly kind: "refused"; readonly reason: string };
 
 export interface StartedRuns<Run> {
   readonly started: readonly ClaimedRun[];
   readonly outcomes: ReadonlyMap<Run, StartOutcome>;
-  /** DAGs whose runs do not start because they are paused. */
+  /** Paused DAGs, whose runs do not start. */
   readonly paused: readonly string[];
 }
 
@@ -135,7 +134,7 @@ export async function releaseRuns(db: Connection, jobId: number, ids: readonly n
   if (ids.length > 0) await db.rows(RELEASE, [jobId, ids]);
 }
 
-/** Those that are missing were deleted. */
+/** Missing runs were deleted. */
 export function readSubmitted(db: Connection, ids: readonly number[]): Promise<SubmittedState[]> {
   return db.rows<SubmittedState>(READ, [ids]);
 }
@@ -149,7 +148,7 @@ export function takeOverSubmitted(
   return db.rows<ClaimedRun>(TAKE_OVER, [by.jobId, by.limit, CLAIM_TASKS, ids, by.fromAny]);
 }
 
-/** Starts at most `limit` of the runs, in their order; one whose DAG has no room lets runs of other DAGs pass. */
+/** Starts at most `limit` of the runs, in order; a run whose DAG is at its limit does not block runs of other DAGs. */
 export function startSubmitted<Run extends SubmittedRun>(
   db: Database,
   request: Pick<StartRequest, "jobId" | "limit" | "columns">,
@@ -191,7 +190,7 @@ export function startSubmitted<Run extends SubmittedRun>(
   });
 }
 
-/** null: it was not created; the outcome says why. */
+/** null: not created; the outcome has the reason. */
 async function create<Run extends SubmittedRun>(
   tx: Connection,
   run: Run,

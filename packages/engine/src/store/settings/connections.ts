@@ -1,6 +1,6 @@
 /**
- * Connections. Password and extra are sealed together and can be read by tasks only (`openConnection`): the rows that
- * the API lists have no field a secret could travel in.
+ * Connections. Password and extra are sealed together and are readable for tasks only (`openConnection`): the rows of the
+ * API have no field that could carry a secret.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
@@ -20,7 +20,7 @@ export interface ConnectionRow {
   readonly has_secrets: boolean;
 }
 
-/** The write side. A secret left undefined keeps its value on update, null removes it. */
+/** Input of writes. An undefined secret keeps its value on update, null removes it. */
 export interface ConnectionValues {
   readonly connId: string;
   readonly connType: string;
@@ -41,7 +41,7 @@ export const CONNECTION_ORDER = {
   description: "c.description",
   host: "c.host",
   port: "c.port",
-  // No connection has one.
+  // Connections have no team; the column exists in Airflow's API.
   team_name: "NULL::text",
 } as const;
 
@@ -70,7 +70,7 @@ export async function findConnection(
   return (await listConnections(connection, { connId }, { limit: 1, offset: 0 })).rows[0];
 }
 
-/** With its secrets, for a running task. */
+/** Including its secrets, for a running task. */
 export async function openConnection(
   connection: Connection,
   box: SecretBox,
@@ -91,7 +91,7 @@ export async function openConnection(
   };
 }
 
-/** All of them with their secrets, by id. @throws EngineError SECRET_UNREADABLE when the key does not open one. */
+/** All connections with their secrets, by id. @throws EngineError SECRET_UNREADABLE if the key does not open one. */
 export async function openConnections(
   connection: Connection,
   box: SecretBox,
@@ -101,7 +101,7 @@ export async function openConnections(
 }
 
 /**
- * All of it, locked until the end of the transaction: what is read here and written back cannot undo another change.
+ * The whole connection, locked until the end of the transaction: a read followed by a write cannot undo another change.
  * Secrets that the installation's key does not open are undefined.
  */
 export async function lockConnection(
@@ -118,7 +118,7 @@ export async function lockConnection(
   }
 }
 
-/** Whether it was created; false: the id is taken. */
+/** Returns whether it was created; false: the id exists. */
 export async function createConnection(
   tx: Connection,
   box: SecretBox,
@@ -130,7 +130,7 @@ export async function createConnection(
   );
 }
 
-/** The row is locked before its secrets are merged, so that two updates cannot undo each other's half. */
+/** Locks the row before it merges the secrets, so that concurrent updates do not undo each other. */
 export async function updateConnection(
   tx: Connection,
   box: SecretBox,
@@ -168,7 +168,7 @@ function seal(box: SecretBox, connId: string, secrets: Secrets) {
 
 function unseal(box: SecretBox, connId: string, sealed: Buffer | null): Secrets {
   if (sealed === null) return NONE;
-  const whose = `What is secret of connection "${connId}" (password, extra)`;
+  const whose = `The secret part of connection "${connId}" (password, extra)`;
   return JSON.parse(box.open(sealed, context(connId), whose)) as Secrets;
 }
 
@@ -176,7 +176,7 @@ function context(connId: string): string {
   return `connection/${connId}/secrets`;
 }
 
-/** Extra is the text of an object; what was stored by other means and is not stays a string. */
+/** Extra is the text of an object; other text, stored by other means, stays a string. */
 function parsedExtra(extra: string | null): Json {
   if (extra === null || extra === "") return null;
   try {

@@ -1,6 +1,6 @@
 /**
- * Stored secrets that a key ring does not open. Judged by the id of the key that each was sealed with, which the database
- * groups by: however many there are, a few bytes for each key come over, and no secret.
+ * Stored secrets that a key ring does not open. Decided by the id of the sealing key, by which the database groups: only
+ * a few bytes per key are transferred, and no secret.
  */
 import { HEADER_BYTES, type SecretBox } from "../../secret/secret-box.ts";
 import type { Connection } from "../database/database.ts";
@@ -9,11 +9,11 @@ import { statement } from "../database/statement.ts";
 export interface UnreadableSecrets {
   readonly variables: number;
   readonly connections: number;
-  /** One of them, as people call it. */
+  /** The name of one of them, for messages. */
   readonly example: string;
 }
 
-/** null: all of them can be opened. */
+/** null: all secrets can be opened. */
 export async function findUnreadable(
   connection: Connection,
   box: SecretBox,

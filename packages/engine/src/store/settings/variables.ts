@@ -1,4 +1,4 @@
-/** Variables: values sealed with the installation's key, the row's own key authenticated with it. */
+/** Variables: values sealed with the installation's key, which also authenticates the row's key. */
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -10,7 +10,7 @@ export interface Variable {
   readonly description: string | null;
 }
 
-/** As people see it; the value is null when the installation's key does not open it. */
+/** As the API shows it; the value is null if the installation's key does not open it. */
 export interface ShownVariable extends Omit<Variable, "value"> {
   readonly value: string | null;
 }
@@ -19,7 +19,7 @@ export const VARIABLE_ORDER = {
   id: "v.key",
   key: "v.key",
   description: "v.description",
-  // All values are sealed, so there is no order by them; all variables are equal in the others.
+  // Values are sealed, so they have no order; the other columns are the same for all variables.
   _val: "NULL::text",
   is_encrypted: "NULL::text",
   team_name: "NULL::text",
@@ -44,7 +44,7 @@ export async function listVariables(
   return { rows: rows.map((row) => shown(box, row)), total };
 }
 
-/** @throws EngineError SECRET_UNREADABLE when the installation's key does not open its value. */
+/** @throws EngineError SECRET_UNREADABLE if the installation's key does not open its value. */
 export async function findVariable(
   connection: Connection,
   box: SecretBox,
@@ -54,12 +54,12 @@ export async function findVariable(
   return row === undefined ? undefined : opened(box, row);
 }
 
-/** All of them, by key. @throws EngineError SECRET_UNREADABLE when the installation's key does not open one. */
+/** All variables, by key. @throws EngineError SECRET_UNREADABLE if the installation's key does not open one. */
 export async function openVariables(connection: Connection, box: SecretBox): Promise<Variable[]> {
   return (await connection.rows<Row>(ALL_VARIABLES)).map((row) => opened(box, row));
 }
 
-/** What is stored, locked until the end of the transaction: what is read here and written back cannot undo another change. */
+/** The stored variable, locked until the transaction ends: a read followed by a write cannot undo another change. */
 export async function lockVariable(
   tx: Connection,
   box: SecretBox,
@@ -69,7 +69,7 @@ export async function lockVariable(
   return row === undefined ? undefined : shown(box, row);
 }
 
-/** Whether it was created; false: the key is taken. */
+/** Returns whether it was created; false: the key exists. */
 export async function createVariable(tx: Connection, box: SecretBox, variable: Variable): Promise<boolean> {
   const row = await tx.one(INSERT_VARIABLE, [variable.key, sealed(box, variable), variable.description]);
   return row !== undefined;
@@ -99,7 +99,7 @@ function opened(box: SecretBox, row: Row): Variable {
   return { key: row.key, value, description: row.description };
 }
 
-/** One value sealed with a lost key must not hide all the others. */
+/** A value sealed with a lost key must not hide the others. */
 function shown(box: SecretBox, row: Row): ShownVariable {
   try {
     return opened(box, row);

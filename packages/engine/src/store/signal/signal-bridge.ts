@@ -1,6 +1,6 @@
 /**
- * Where the bridge to a signal service stands: what was copied in, what was copied out, and which process does it. Every
- * write names the holder: a process that lost the bridge changes nothing.
+ * The state of a bridge to a signal service: the positions of import and export, and the process that holds it. Every
+ * write requires the holder: a process that lost the bridge changes nothing.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection, Database } from "../database/database.ts";
@@ -20,7 +20,7 @@ export interface HeldBridge {
   readonly published: LogPosition;
 }
 
-/** A signal by what the service calls it. */
+/** A signal with its version in the service. */
 export interface PublishedSignal {
   readonly namespace: string;
   readonly key: string;
@@ -29,7 +29,7 @@ export interface PublishedSignal {
 
 const FIND = statement("bridge-find", "SELECT 1 FROM signal_bridge WHERE service = $1");
 
-/** What is open now may hold signals of tasks under a position that cannot be seen yet. */
+/** Transactions that are open now may hold signals of tasks at positions that are not visible yet. */
 const OPEN = statement(
   "bridge-open",
   `INSERT INTO signal_bridge (service, place, tx, signal_id)
@@ -71,7 +71,7 @@ const TAKE_PUBLISHED = statement(
    RETURNING p.namespace, p.key, p.version`,
 );
 
-/** Index: signal_position. One row at least, for the bound. */
+/** Index: signal_position. Returns at least one row, for the bound. */
 const SENT_BY_TASKS = statement(
   "bridge-sent-by-tasks",
   `SELECT b.bound, s.* FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS bound) AS b
@@ -89,13 +89,13 @@ const HAS = statement(
   "SELECT 1 FROM signal WHERE namespace = $1 AND namespace NOT IN ('task', 'run') AND key = $2 LIMIT 1",
 );
 
-/** Makes the bridge's row where there is none; `place`: where the service is now. */
+/** Creates the bridge's row if missing; `place`: the current position of the service. */
 export async function openBridge(db: Connection, service: string, place: () => Promise<Json>): Promise<void> {
   if ((await db.rows(FIND, [service])).length > 0) return;
   await db.rows(OPEN, [service, JSON.stringify(await place())]);
 }
 
-/** Also prolongs the lease. null: another process holds it. */
+/** Also extends the lease. null: another process holds it. */
 export async function claimBridge(
   db: Connection,
   { holder, service }: BridgeHold,
@@ -114,12 +114,12 @@ export async function releaseBridge(db: Connection, { holder, service }: BridgeH
   await db.rows(RELEASE, [service, holder]);
 }
 
-/** Whether the log has a signal of this name. */
+/** True if the log has a signal with this key. */
 export async function hasSignal(db: Connection, namespace: string, key: string): Promise<boolean> {
   return (await db.rows(HAS, [namespace, key])).length > 0;
 }
 
-/** Of the log, what tasks have sent since, except in these namespaces; `position`: up to where that is all. */
+/** The signals sent by tasks since, except in these namespaces; `position`: the end of the range read. */
 export async function sentByTasks(
   db: Connection,
   query: { readonly after: LogPosition; readonly except: readonly string[]; readonly limit: number },
@@ -138,7 +138,7 @@ export async function sentByTasks(
   return { rows, position };
 }
 
-/** It was sent to the service: its versions there, and up to where. false: another process holds the bridge. */
+/** Stores the service's versions of exported signals, and the position. false: another process holds the bridge. */
 export async function storePublished(
   db: Database,
   { holder, service }: BridgeHold,
@@ -152,8 +152,8 @@ export async function storePublished(
 }
 
 /**
- * What came from the service is in the log, and the place has moved behind it, or neither. Signals that were published
- * from the log are in it already. false: another process holds the bridge.
+ * Stores imported signals and the service's position together. Signals that were exported from the log are in it already
+ * and are skipped. false: another process holds the bridge.
  */
 export async function storeImported(
   db: Database,
@@ -161,7 +161,7 @@ export async function storeImported(
   batch: { readonly signals: readonly (SignalDraft & PublishedSignal)[]; readonly place: Json },
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // First of all: the row is locked, so that no two processes are at it.
+    // First, because it locks the row against other processes.
     const isHeld = (await tx.rows(MOVE_PLACE, [service, holder, JSON.stringify(batch.place)])).length > 0;
     if (!isHeld || batch.signals.length === 0) return isHeld;
     const own = new Set(

@@ -1,7 +1,7 @@
 /**
- * The listener of a DAG whose schedule is a condition on signals, made and changed in the transaction that publishes
- * the DAG. A new one begins with what is sent from now on; one whose condition changed goes on where it was, with
- * nothing heard yet.
+ * The listener of a DAG whose schedule is a condition on signals, created and changed in the transaction that publishes
+ * the DAG. A new listener starts at the current position; one whose condition changed keeps its position and resets its
+ * state.
  */
 import type {
   DagManifest,
@@ -19,16 +19,16 @@ import { startNow } from "./signals-position.ts";
 export interface ScheduleTerms {
   readonly when: SignalCondition;
   readonly route: string | null;
-  /** What was sent before or after these makes no run. */
+  /** Signals sent before or after these times create no run. */
   readonly start: string | null;
   readonly end: string | null;
-  /** Of a schedule on assets. */
+  /** For a schedule on assets. */
   readonly gather?: Pick<GatherManifest, "each" | "partitioned">;
 }
 
 type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
 
-/** With the DAGs' rows locked. A name of ours that somebody else listens under is taken from them. */
+/** The DAGs' rows are locked. A listener of another program under our name is removed. */
 const REMOVE = statement(
   "schedule-remove",
   `DELETE FROM signal_listener
@@ -36,7 +36,7 @@ const REMOVE = statement(
       OR (dag_id IS NULL AND name = ANY(SELECT 'dag:' || d FROM unnest($2::text[]) AS d))`,
 );
 
-/** `json` keeps the text it was given, and equal conditions are written equally. */
+/** `json` keeps its text, and equal conditions have equal texts. */
 const SET = statement(
   "schedule-set",
   `INSERT INTO signal_listener AS l (name, dag_id, schedule, revision, filter, holder, lease_until, tx, signal_id,
@@ -48,7 +48,7 @@ const SET = statement(
    WHERE l.schedule::text <> excluded.schedule::text`,
 );
 
-/** For all DAGs that are published, whatever their schedule. */
+/** For all published DAGs, with any schedule. */
 export async function setSignalSchedules(tx: Connection, dags: readonly DagManifest[]): Promise<void> {
   if (dags.length === 0) return;
   const listening = dags.flatMap(({ dagId, end, schedule, start }) =>
@@ -68,7 +68,6 @@ export async function setSignalSchedules(tx: Connection, dags: readonly DagManif
   ]);
 }
 
-/** The signals of a condition. */
 export function signalLeaves(condition: SignalCondition): SignalLeaf[] {
   if (condition.kind === "signal") return [condition];
   return condition.kind === "task" ? [] : condition.of.flatMap(signalLeaves);
@@ -84,13 +83,13 @@ function termsOf(
   return { when: withTimesOf(dagId, when), route, start, end, gather: { each, partitioned } };
 }
 
-/** The DAG's own times are told under its id. */
+/** The DAG's own times are sent under its id. */
 function withTimesOf(dagId: string, when: SignalCondition): SignalCondition {
   if (when.kind === "signal") return when.namespace === "schedule" ? { ...when, key: dagId } : when;
   return when.kind === "task" ? when : { ...when, of: when.of.map((each) => withTimesOf(dagId, each)) };
 }
 
-/** As listeners have it, for people to see. */
+/** In the form of a listener's filter, for display. */
 function filterOf(when: SignalCondition): Json {
   const leaves = signalLeaves(when);
   const namespaces = new Set(leaves.map(({ namespace }) => namespace));

@@ -1,6 +1,6 @@
 /**
- * What schedules and waits ask of the log must cost the same whatever its length. Each statement is run once, on the
- * only connection of its kind, and its plan then asked for by its name.
+ * Moving schedules, and the cost of reading the log for schedules and waits, which must not depend on its length. Each
+ * statement is executed once, on the only connection of its kind, and its plan is then read by its name.
  */
 import { randomUUID } from "node:crypto";
 import type { SignalCondition } from "@tradewind/sdk/manifest";
@@ -28,8 +28,8 @@ const row = async () => (await readSchedules(db, ["dag:dag"]))[0]!;
 const runs = () => db.rows<{ run_id: string }>(adhoc("SELECT run_id FROM dag_run ORDER BY id"));
 const move = (runId: string) => ({ state: null, heard: 1, runs: [{ runId, conf: {} }] });
 
-describe("a schedule is moved", () => {
-  it("from where it was computed from, and from nowhere else", async () => {
+describe("moving a schedule", () => {
+  it("succeeds only from the position that it was computed from", async () => {
     const from = await row();
     const to = { tx: from.position.tx, id: 7 };
     const both = await Promise.all([
@@ -42,7 +42,7 @@ describe("a schedule is moved", () => {
     expect((await row()).position).toEqual(to);
   });
 
-  it("under the terms it was computed with, while its DAG is awake", async () => {
+  it("requires the current revision and a DAG that is not paused", async () => {
     const from = await row();
     const to = { tx: from.position.tx, id: 8 };
     const former = { ...from, revision: randomUUID() };
@@ -50,7 +50,7 @@ describe("a schedule is moved", () => {
     await db.rows(adhoc("UPDATE dag SET is_paused = true"));
     expect(await moveSchedule(db, from, { ...move("signal__4"), to })).toBeNull();
     await db.rows(adhoc("UPDATE dag SET is_paused = false"));
-    // A run of that name is there: its signal is dealt with, and no second run is made.
+    // A run with this id exists: the signal is processed, and no second run is created.
     const existing = (await runs())[0]!.run_id;
     expect(await moveSchedule(db, from, { ...move(existing), to })).toEqual({
       added: 0,
@@ -58,7 +58,7 @@ describe("a schedule is moved", () => {
     });
   });
 
-  it("forward only, when there was nothing for it", async () => {
+  it("only moves forward when no signal matched", async () => {
     const { position, revision } = await row();
     const later = { tx: `${BigInt(position.tx) + 5n}`, id: 0 };
     await passSchedules(db, [{ name: "dag:dag", revision: randomUUID() }], later, 0);
@@ -70,7 +70,7 @@ describe("a schedule is moved", () => {
   });
 });
 
-describe("with a long log", () => {
+describe("a long signal log", () => {
   beforeAll(async () => {
     await db.rows(
       adhoc(`INSERT INTO signal (namespace, key, value, sender, created_at)
@@ -87,14 +87,14 @@ describe("with a long log", () => {
     await scanLog(db, position, ["default"], 100);
   }, 60_000);
 
-  it("a key is read from just before a moment on, without what is older", async () => {
+  it("is read for one key from shortly before a moment, without older signals", async () => {
     const [start = 0] = await versionsBefore(db, [
       { namespace: "default", key: "k10", since: new Date(Date.now() - 3_600_000) },
     ]);
     const [sent] = await sendSignals(db, [{ namespace: "default", key: "k10", value: 1, sender: "x" }]);
     const [rows = []] = await readKeys(db, [{ namespace: "default", key: "k10", after: start }], 100);
     expect(rows.at(-1)?.id).toBe(sent!.id);
-    // An hour and five minutes, one signal of this key every 100 s.
+    // One hour and five minutes, with one signal of this key every 100 s.
     expect(rows.length).toBeGreaterThan(30);
     expect(rows.length).toBeLessThan(50);
   });
@@ -104,7 +104,7 @@ describe("with a long log", () => {
     ["engine-read-keys", "('{0}', '{default}', '{k10}', '{100}', 10)", "signal_key"],
     ["engine-signal-head", "(NULL, NULL)", "signal_position"],
     ["schedule-scan", "('1', 1, '{default}', 100, NULL, NULL)", "signal_position"],
-  ])("%s finds its rows by %s%s", async (name, values, index) => {
+  ])("serves %s %s by index %s", async (name, values, index) => {
     const [rows = []] = await db.pipeline([call(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`))]);
     const plan = JSON.stringify(rows);
     expect(plan).toContain(`"${index}"`);

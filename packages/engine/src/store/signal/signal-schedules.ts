@@ -1,11 +1,11 @@
 /**
- * Schedules on signals: each firing of a DAG's condition is one run of it. The position, where the condition stands and
- * the runs are changed in one transaction, and only if the position is still the one that was computed from: whatever
- * number of triggerers look at once, one of them stores it.
+ * Schedules on signals: each time a DAG's condition is met, one run is created. Position, condition state and runs change
+ * in one transaction, and only if the position is still the one that was computed from: of any number of triggerers, one
+ * stores the result.
  *
- * Died before: nothing happened, the signals are there. Died after: all of it is stored. The answer is lost: the
- * position tells. Two at once: the second passes over the locked row, or finds another position, and reads again. A DAG
- * that is paused keeps its position, and with it its signals.
+ * Crash before the commit: no effect, the signals are still there. Crash after it: everything is stored. Lost reply: the
+ * position shows the result. Concurrent calls: the second skips the locked row, or finds another position, and reads
+ * again. A paused DAG keeps its position, and so its signals.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "../database/database.ts";
@@ -18,13 +18,13 @@ import { bound, heldMs, readFar } from "./signals-read.ts";
 export interface ScheduleRow extends ScheduleMark {
   readonly dagId: string;
   readonly terms: ScheduleTerms;
-  /** What lies before was there when the DAG was published for the first time. */
+  /** Signals up to this version were sent before the DAG was first published. */
   readonly afterVersion: number | null;
   readonly state: Json;
   readonly isAwake: boolean;
 }
 
-/** A schedule as it was when something was found out about it. */
+/** The version of a schedule that a result was computed from. */
 export interface ScheduleMark {
   readonly name: string;
   readonly revision: string;
@@ -34,16 +34,16 @@ export interface ScheduleMark {
 export interface ScheduleMove {
   readonly to: LogPosition;
   readonly state: Json;
-  /** Signals it has heard. */
+  /** Number of matched signals. */
   readonly heard: number;
-  /** In their order. */
+  /** In order. */
   readonly runs: readonly ScheduleRun[];
 }
 
 export interface ScheduleRun {
   readonly runId: string;
   readonly conf: Json;
-  /** Of a schedule on assets: the events that it is made of, and their partition. */
+  /** For a schedule on assets: the events of the run, and their partition. */
   readonly events?: readonly number[];
   readonly partition?: string | null;
 }
@@ -75,7 +75,7 @@ const READ = statement(
    WHERE l.name = ANY($1::text[]) ORDER BY l.name`,
 );
 
-/** The order of locks: DAGs before listeners. A DAG that is just being deleted is waited for. */
+/** Lock order: DAGs before listeners. Waits for a DAG that is being deleted. */
 const LOCK_DAG = statement("schedule-lock-dag", "SELECT 1 FROM dag WHERE dag_id = $1 FOR KEY SHARE");
 
 const MOVE = statement(
@@ -104,8 +104,8 @@ const MOVE = statement(
 );
 
 /**
- * Those to which nothing between their position and this one means anything. Now and then only: it is for retention,
- * and for whoever begins to read.
+ * Schedules without a matching signal between their position and this one. Called only now and then: it serves retention,
+ * and readers that start later.
  */
 const PASS = statement(
   "schedule-pass",
@@ -119,7 +119,7 @@ const PASS = statement(
    FROM idle WHERE l.name = idle.name`,
 );
 
-/** Index: signal_position. One row at least, for the bound. */
+/** Index: signal_position. Returns at least one row, for the bound. */
 const SCAN = statement(
   "schedule-scan",
   `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, s.*
@@ -132,7 +132,7 @@ const SCAN = statement(
    ORDER BY s.tx, s.id`,
 );
 
-/** What was sent, without what it says. */
+/** A signal without its value. */
 export interface SentName extends LogPosition {
   readonly namespace: string;
   readonly key: string;
@@ -140,11 +140,11 @@ export interface SentName extends LogPosition {
 
 export interface ScannedLog {
   readonly names: readonly SentName[];
-  /** Everything up to here was looked at. */
+  /** The end of the range read. */
   readonly position: LogPosition;
-  /** Up to where the log can be read now. */
+  /** The end of the readable log. */
   readonly head: LogPosition;
-  /** There is more, held back by an older transaction that is still open. */
+  /** There are more signals, held back by an older open transaction. */
   readonly isHeld: boolean;
 }
 
@@ -157,8 +157,8 @@ export async function readSchedules(db: Connection, names: readonly string[]): P
 }
 
 /**
- * null: somebody else has moved it, or is about to, or the DAG is paused; nothing was stored. `dropped`: names of runs
- * that were there, ended or not. A route makes one run for each value, ever.
+ * null: another process has moved it or is about to, or the DAG is paused; nothing was stored. `dropped`: ids of runs
+ * that existed, ended or not. A route creates one run per value, ever.
  */
 export async function moveSchedule(
   db: Database,
@@ -189,7 +189,7 @@ export async function moveSchedule(
   const [{ added, moved }] = rows as [{ moved: number; added: string[] }];
   if (moved === 0) return null;
   const made = new Set(added);
-  // Of two firings of one page for the same run the first has made it.
+  // Of two firings of one page for the same run, the first has created it.
   return { added: added.length, dropped: runs.flatMap(({ runId }) => (made.delete(runId) ? [] : [runId])) };
 }
 
@@ -213,7 +213,7 @@ export async function passSchedules(
   ]);
 }
 
-/** The names of what was sent after a position, in these namespaces (null: in all). */
+/** The namespaces and keys of signals after a position, in these namespaces (null: all). */
 export async function scanLog(
   db: Database,
   after: LogPosition,

@@ -1,4 +1,4 @@
-/** The transactions that hold the signal log back, by name. */
+/** Transactions that hold back the signal log. */
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { expect, it, onTestFinished } from "vitest";
@@ -10,7 +10,6 @@ import { blockerRemedy, describeBlocker, type SignalBlocker, signalBlockers } fr
 
 const SEND = "INSERT INTO signal (namespace, key, value, sender) VALUES ('default', 'a', '1', 'psql')";
 
-/** A session with an open transaction. */
 async function openTransaction(url: string, ...statements: string[]) {
   const client = new pg.Client({ connectionString: url, application_name: "psql" });
   client.on("error", () => {});
@@ -29,11 +28,11 @@ async function blockersOf(db: Database, count = 1): Promise<SignalBlocker[]> {
   }
 }
 
-it("names a session that has sent signals and not committed, once it is a second old", async () => {
+it("reports a session that has sent signals and not committed for a second", async () => {
   const { db, url } = await testDatabase();
   const { db: other, url: otherUrl } = await testDatabase();
   const { client, pid, user } = await openTransaction(url, SEND);
-  // Neither holds signals back: one is in another database, the other has written something else.
+  // Neither holds back signals: one is in another database, the other has written to another table.
   await openTransaction(otherUrl, SEND);
   await openTransaction(url, "SELECT pg_current_xact_id()");
   const [blocker, ...more] = await blockersOf(db);
@@ -58,7 +57,7 @@ it("names a session that has sent signals and not committed, once it is a second
   ]);
 });
 
-it("names every open transaction where the default isolation makes readers stop at each", async () => {
+it("reports every open transaction if the default isolation makes readers stop at each", async () => {
   const { db, url } = await testDatabase();
   const name = new URL(url).pathname.slice(1);
   await db.rows(adhoc(`ALTER DATABASE ${name} SET default_transaction_isolation = 'repeatable read'`));
@@ -78,7 +77,7 @@ it("names every open transaction where the default isolation makes readers stop 
   }
 });
 
-it("names a session of another role without its age when the role is not allowed to see it", async () => {
+it("reports a session of another role without its age if our role may not see it", async () => {
   const { db, url } = await testDatabase();
   const role = `tw_reader_${process.pid}`;
   await db.rows(adhoc(`CREATE ROLE ${role} LOGIN PASSWORD 'x'`));
@@ -94,7 +93,7 @@ it("names a session of another role without its age when the role is not allowed
     await db.rows(adhoc(`DROP ROLE ${role}`));
   });
   const { pid, user } = await openTransaction(url, SEND);
-  // Its age is unknown, and nothing has waited for it: it may have begun a moment ago.
+  // Its age is unknown, and no signal has waited for it: it may have just begun.
   await blockersOf(db);
   expect(await signalBlockers(reader)).toEqual([]);
   await sendSignals(db, [{ namespace: "default", key: "b", value: 2, sender: "test" }]);
@@ -111,7 +110,7 @@ it("names a session of another role without its age when the role is not allowed
   expect(blockerRemedy(blocker!)).toMatch(/^GRANT pg_monitor .*pg_terminate_backend/);
 });
 
-it("names a prepared transaction, which has no session", async () => {
+it("reports a prepared transaction, which has no session", async () => {
   const { url } = await privatePostgres({ settings: { max_prepared_transactions: 2 } });
   const db = Database.connect(url);
   onTestFinished(() => db.close());

@@ -1,6 +1,6 @@
 /**
- * The open transactions that hold the signal log back: readers stop before a transaction that has written signals until
- * it ends (signals-horizon.ts). Where the database's default isolation is not READ COMMITTED readers stop before any open
+ * The open transactions that hold back the signal log: readers stop before a transaction that has written signals until
+ * it ends (signals-horizon.ts). If the database's default isolation is not READ COMMITTED, readers stop before any open
  * transaction that has a transaction id, in any database of the server.
  */
 import type { Database } from "../database/database.ts";
@@ -14,19 +14,19 @@ export interface SignalBlocker {
   readonly database: string;
   readonly user: string;
   readonly application: string | null;
-  /** As in pg_stat_activity, e.g. "idle in transaction"; null, as age and query: hidden from our role. */
+  /** As in pg_stat_activity, e.g. "idle in transaction"; null if our role may not see it (also age and query). */
   readonly state: string | null;
   readonly age_seconds: number | null;
-  /** The first words of its last query. */
+  /** The beginning of its last query. */
   readonly query: string | null;
-  /** The default isolation, where that is why this transaction matters; null: it has written signals. */
+  /** The default isolation, if it is the reason for the blocking; null: the transaction has written signals. */
   readonly isolation: string | null;
 }
 
-/** Younger transactions are no cause for concern: those of the engine take milliseconds. */
+/** Minimum age to report: transactions of the engine take milliseconds. */
 const OLD_SECONDS = 1;
 
-/** A role without pg_read_all_stats sees neither start nor state nor query of the sessions of other roles. */
+/** Without pg_read_all_stats, our role sees neither start nor state nor query of other roles' sessions. */
 const BLOCKERS = statement(
   "signal-blockers",
   `WITH ${SIGNAL_WRITERS},
@@ -57,7 +57,7 @@ const HELD = statement(
    WHERE (tx, id) > ($1::xid8, $2) ORDER BY tx, id LIMIT 1`,
 );
 
-/** Those older than a second, the oldest first. One of unknown age counts when signals have waited that long. */
+/** Blockers older than a second, oldest first. A blocker of unknown age counts if signals have waited that long. */
 export async function signalBlockers(db: Database): Promise<SignalBlocker[]> {
   const found = await db.rows<SignalBlocker>(BLOCKERS);
   if (found.every(({ age_seconds }) => age_seconds !== null)) return found;
@@ -67,7 +67,7 @@ export async function signalBlockers(db: Database): Promise<SignalBlocker[]> {
   return found.filter(({ age_seconds }) => age_seconds !== null || isLong);
 }
 
-/** What it is and since when it is open, as a sentence without its end. */
+/** A sentence without its full stop: the transaction, and how long it has been open. */
 export function describeBlocker(blocker: SignalBlocker): string {
   const { age_seconds, application, database, gid, isolation, pid, query, state, user } = blocker;
   const who = gid === null ? `session ${pid}` : `prepared transaction ${quoted(gid)}`;
@@ -86,7 +86,7 @@ export function describeBlocker(blocker: SignalBlocker): string {
   return `${who} (${facts.join(", ")}) ${what}`;
 }
 
-/** Without the final full stop: it ends with a statement to copy. */
+/** Without the full stop: it ends with a statement to copy. */
 export function blockerRemedy({ age_seconds, database, gid, isolation, pid }: SignalBlocker): string {
   const end =
     gid === null

@@ -18,7 +18,7 @@ beforeEach(async () => {
 const draft = (key: string, value = 0) => ({ namespace: "default", key, value, sender: "test" });
 const TAKE_XID = adhoc("SELECT pg_current_xact_id()");
 
-/** A transaction that has begun with this, and stays open until it is told to go on. */
+/** A transaction that has run `work` and stays open until committed. */
 async function open(database: Database, work: (tx: Connection) => Promise<unknown>) {
   const began = Promise.withResolvers<Connection>();
   const goOn = Promise.withResolvers<void>();
@@ -48,7 +48,7 @@ async function readUntil(count: number, after: LogPosition = LOG_BEGIN) {
   }
 }
 
-it("is past a transaction that is open in another database", async () => {
+it("reads past a transaction that is open in another database", async () => {
   const outside = await open(other, (tx) => tx.rows(TAKE_XID));
   await sendSignals(db, [draft("a", 1), draft("b", 2)]);
   const { isHeld, position, rows } = await readUntil(2);
@@ -59,7 +59,7 @@ it("is past a transaction that is open in another database", async () => {
   await outside.commit();
 });
 
-it("is past a transaction that has sent nothing yet; what it sends later comes after that", async () => {
+it("reads past a transaction that has sent nothing yet; its later signals come after that position", async () => {
   const elder = await open(db, (tx) => tx.rows(TAKE_XID));
   await sendSignals(db, [draft("a", 1)]);
   const { position } = await readUntil(1);
@@ -69,7 +69,7 @@ it("is past a transaction that has sent nothing yet; what it sends later comes a
   expect((await readUntil(2, position)).rows.map(({ value }) => value)).toEqual([2, 3]);
 });
 
-it("is not past a transaction that has sent something", async () => {
+it("stops before a transaction that has sent a signal", async () => {
   const outside = await open(other, (tx) => tx.rows(TAKE_XID));
   const sender = await open(db, (tx) => sendSignals(tx, [draft("a", 1)]));
   await sendSignals(db, [draft("b", 2)]);
@@ -81,7 +81,7 @@ it("is not past a transaction that has sent something", async () => {
   await outside.commit();
 });
 
-it("loses nothing and repeats nothing, whatever many writers do", async () => {
+it("neither loses nor repeats signals of concurrent writers", async () => {
   const outside = await open(other, (tx) => tx.rows(TAKE_XID));
   const WRITERS = 8;
   const EACH = 40;

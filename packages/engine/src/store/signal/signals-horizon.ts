@@ -1,29 +1,29 @@
 /**
- * How far the signal log can be read although transactions are open that have nothing to do with it, e.g. in another
- * database of the server. Ordinarily readers stop before pg_snapshot_xmin, which costs nothing; this is for signals that
- * have been held back for a while.
+ * How far the signal log can be read despite open transactions that do not write signals, e.g. in another database of the
+ * server. Normally readers stop before pg_snapshot_xmin, which costs nothing; this is for signals that have been held
+ * back for a while.
  *
- * A writer of signals locks the table (ROW EXCLUSIVE) before it takes the snapshot that its INSERT runs with, and keeps
- * the lock until its transaction ends. Its tx is at least its own transaction id, and at least the transaction that had
- * completed last in that snapshot (migration 0003). So, in this order:
+ * A writer of signals locks the table (ROW EXCLUSIVE) before it takes the snapshot of its INSERT, and keeps the lock
+ * until its transaction ends. Its tx is at least its own transaction id, and at least the last transaction completed in
+ * that snapshot (the table `signal` in the schema). So, in this order:
  *
- * 1. Remember the last completed transaction L and the last version N that was given away.
- * 2. Look which transactions have the lock.
- * 3. Read, with a snapshot taken after that.
+ * 1. Read the last completed transaction L and the last assigned version N.
+ * 2. Read which transactions hold the lock.
+ * 3. Read the log, with a snapshot taken after that.
  *
- * Any signal that is not visible in 3 was written by a transaction that was open then. If it had the lock in 2, its tx
- * is not below its transaction id, which is known; a transaction id that is given later, or was over between the two
- * reads of the lock table, is after L, or visible. If it had no lock in 2, its snapshot came after 1: its tx is at least
- * L, and its version after N. So everything up to (L, N), and before the oldest of those that had the lock, is final.
+ * Any signal that is not visible in 3 was written by a transaction that was open then. If it held the lock in 2, its tx is
+ * not below its transaction id, which is known; a transaction id that is assigned later, or ended between the two reads of
+ * the lock table, is after L, or visible. If it did not hold the lock in 2, its snapshot came after 1: its tx is at least
+ * L, and its version is after N. So everything up to (L, N), and before the oldest lock holder, is final.
  *
- * This holds for READ COMMITTED, the only level that Tradewind uses. Where the database's default is another, readers
- * stop at xmin.
+ * This holds for READ COMMITTED, the only level that Tradewind uses. If the database has another default, readers stop at
+ * xmin.
  */
 import { call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type LogPosition, laterPosition } from "./signals-position.ts";
 
-/** Signals that are held back for less are left to time: most transactions take milliseconds. */
+/** Signals that are held back for less simply wait: most transactions take milliseconds. */
 export const HELD_MS = 50;
 
 const BEFORE = statement(
@@ -35,7 +35,7 @@ const BEFORE = statement(
 );
 
 /**
- * Two CTEs, one read of the lock table: `writer` has the transactions that may hold signals, with their ids of 32 bits
+ * Two CTEs with one read of the lock table: `writer` has the transactions that may hold signals, with their 32-bit ids
  * (one more per savepoint) and the backend, null for a prepared transaction.
  */
 export const SIGNAL_WRITERS = `lock AS MATERIALIZED (
@@ -51,7 +51,7 @@ const WRITERS = statement(
   `WITH ${SIGNAL_WRITERS} SELECT xid::text::bigint AS xid FROM writer`,
 );
 
-/** Everything up to here is final, for a statement that begins after this. */
+/** Everything up to here is final for a statement that begins after this call. */
 export async function finalPosition(db: Database): Promise<LogPosition> {
   const [before = [], writers = []] = await db.pipeline([call(BEFORE), call(WRITERS)]);
   const { isolation, version, xmax, xmin } = before[0] as {
@@ -65,7 +65,7 @@ export async function finalPosition(db: Database): Promise<LogPosition> {
   const next = BigInt(xmax);
   let final: LogPosition = { tx: String(next - 1n), id: version };
   for (const { xid } of writers as { xid: number }[]) {
-    // The nearest of 64 bits that ends like this.
+    // The nearest 64-bit id with these lower 32 bits.
     const tx = next - BigInt.asIntN(32, next - BigInt(xid));
     if (tx < next) final = earlier(final, { tx: String(tx), id: 0 });
   }

@@ -1,4 +1,4 @@
-/** What is asked of the signal log again and again must cost the same however long it is. As index-use.test.ts. */
+/** Repeated reads of the signal log cost the same, however long it is. As index-use.test.ts. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, call, type Database } from "../database/database.ts";
@@ -28,7 +28,7 @@ let head: { tx: string; id: number };
 beforeAll(async () => {
   ({ db } = await testDatabase({ max: 1, maxPipelines: 1 }));
   const read = { after: LOG_BEGIN, namespaces: null, limit: 10 };
-  // Planned while the table is empty, as in a new installation: the plans must do when it has grown.
+  // Planned while the table is empty, as in a new installation: the plans must remain good when it has grown.
   await readLog(db, read);
   await readMatching(db, {
     after: LOG_BEGIN,
@@ -70,7 +70,7 @@ function nodes(plan: Plan): Plan[] {
   return [plan, ...(plan.Plans ?? []).flatMap(nodes)];
 }
 
-describe("with 200,000 signals", () => {
+describe("a log of 200,000 signals", () => {
   it.each([
     ["signal-read-log", () => `('${head.tx}', 0, NULL, 100, NULL, NULL)`],
     ["signal-read-log", () => `('${head.tx}', 0, '{n}', 100, NULL, NULL)`],
@@ -83,7 +83,7 @@ describe("with 200,000 signals", () => {
     ["signal-read-versions", () => `('{${head.id},${head.id - 7}}')`],
     ["signal-read-small", () => `('{${head.id},${head.id - 7}}')`],
     ["signal-latest", () => "('n', '{k1,k3,none}')"],
-  ])("%s reads a few rows only", async (name, values) => {
+  ])("is read by %s with a few rows only", async (name, values) => {
     const plan = await explain(`EXECUTE "${name}"${values()}`, true);
     const read = plan.filter((node) => node["Relation Name"] === "signal" || node["Index Name"]);
     expect(read.length).toBeGreaterThan(0);
@@ -96,7 +96,7 @@ describe("with 200,000 signals", () => {
     ["signal-start-version", () => `(${head.id - 1})`],
     ["signal-start-time", () => "(now())"],
     ["signal-find-sent", () => "('{c}', '{1}')"],
-  ])("%s does not read the log from end to end", async (name, values) => {
+  ])("is not scanned by %s", async (name, values) => {
     if (name === "signal-find-sent")
       await sendSignals(db, [{ namespace: "n", key: "k1", value: 1, sender: "s", client: "c", sequence: 1 }]);
     const plan = await explain(`EXECUTE "${name}"${values()}`, false);
@@ -104,7 +104,7 @@ describe("with 200,000 signals", () => {
       (node) => node["Node Type"] === "Seq Scan" && node["Relation Name"] === "signal",
     );
     expect(scans, JSON.stringify(plan)).toEqual([]);
-    // A BRIN index leads to a range of blocks, not to rows.
+    // A BRIN index selects a range of blocks, not rows.
     const read = plan.filter(
       (node) => node["Index Name"] !== "signal_created" && node["Relation Name"] === "signal",
     );

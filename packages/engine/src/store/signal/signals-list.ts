@@ -1,4 +1,4 @@
-/** Signals as they are listed: by version, not by position. A page may lack what commits late; a listener does not. */
+/** Signals in lists: by version, not by position. A page may miss signals that commit late; a listener does not. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import { Conditions, type Range } from "../list/query.ts";
@@ -15,14 +15,14 @@ export interface SignalQuery {
   readonly limit: number;
 }
 
-/** Index: signal_key where namespace and key are given without a wildcard, else signal_pkey. */
+/** Index: signal_key if namespace and key have no wildcard, else signal_pkey. */
 export async function listSignals(connection: Connection, query: SignalQuery): Promise<SignalRow[]> {
   const where = new Conditions();
   const { keys, namespace } = query;
   if (namespace !== undefined && namespace !== "%") {
     if (isExact(namespace)) where.equals("s.namespace", plain(namespace));
     else where.raw(`s.namespace LIKE ${where.bind(namespace)}`);
-    // Says again what an exact name says, in the words of the index.
+    // Redundant, but required to match the partial index.
     if (isExact(namespace) && !SYSTEM.has(namespace)) where.raw("s.namespace NOT IN ('task', 'run')");
   }
   if (keys !== undefined && !keys.includes("%")) {

@@ -1,9 +1,9 @@
 /**
- * Listeners: how far each has come, who is active under its name, which keys it must try again.
+ * Listeners: the position of each, the process that holds its name, and the keys it has to retry.
  *
- * A name is held by one process at a time, for as long as its lease lasts by the database's clock. Each claim makes a
- * new token; every write names it. A process that was away too long finds its token gone, and whatever transaction it
- * was in is void with its effect: the position moves in the transaction of the effect, or not at all.
+ * One process holds a name at a time, while its lease is valid by the database's clock. Each claim creates a new token,
+ * and every write requires it. A process that lost its lease finds another token, and its transaction is rolled back with
+ * its effect: the position moves in the transaction of the effect, or not at all.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { EngineError } from "../../service/errors.ts";
@@ -23,7 +23,7 @@ export interface ClaimedListener {
   readonly hasRedeliveries: boolean;
 }
 
-/** The signals of this key from `version` on are tried again at `retryAt`. */
+/** The signals of this key from `version` on are retried at `retryAt`. */
 export interface RetryEntry {
   readonly namespace: string;
   readonly key: string;
@@ -34,26 +34,26 @@ export interface RetryEntry {
   readonly inMs: number;
 }
 
-/** A signal that is given up; its content is copied from the log. */
+/** A dead letter; its content is copied from the log. */
 export interface DeadLetterDraft {
   readonly version: number;
   readonly error: string;
   readonly attempts: number;
 }
 
-/** What a listener has done; all of it is stored together. */
+/** The changes of a listener, stored together. */
 export interface ListenerChange {
   readonly position?: LogPosition | undefined;
-  /** How many signals were dealt with. */
+  /** Number of processed signals. */
   readonly processed?: number | undefined;
   readonly park?: readonly RetryEntry[] | undefined;
   readonly unpark?: readonly { readonly namespace: string; readonly key: string }[] | undefined;
   readonly deadLetters?: readonly DeadLetterDraft[] | undefined;
-  /** A dead letter was tried again: `error` null, it is one no more. */
+  /** The result of a retried dead letter. `error` null: it is deleted. */
   readonly redelivered?: { readonly id: number; readonly error: string | null } | undefined;
 }
 
-/** The position stays: only a new listener begins where it is told. */
+/** An existing listener keeps its position; only a new one begins at the given start. */
 const CLAIM = statement(
   "listener-claim",
   `UPDATE signal_listener
@@ -79,7 +79,7 @@ const RETRIES = statement(
    FROM signal_retry WHERE listener = $1`,
 );
 
-/** Without a position it only prolongs the lease. */
+/** Without a position it only extends the lease. */
 const ADVANCE = statement(
   "listener-advance",
   `UPDATE signal_listener
@@ -132,7 +132,7 @@ const RELEASE = statement(
   "UPDATE signal_listener SET holder = NULL, lease_until = NULL WHERE name = $1 AND holder = $2",
 );
 
-/** null: another process is active under this name. `start` is asked for a listener that is new. */
+/** null: another process holds this name. `start` is called for a new listener. */
 export async function claimListener(
   db: Connection,
   claim: ListenerClaim & { readonly host: string; readonly filter: Json; readonly ttlMs: number },
@@ -174,8 +174,8 @@ export async function claimListener(
 }
 
 /**
- * Stores what a listener has done, and prolongs its lease: last in the transaction of the effect, because whoever has
- * written holds back the readers of the whole log. Throws SIGNAL_LISTENER_LOST: the transaction must not be committed.
+ * Stores the changes of a listener and extends its lease. Call it last in the transaction of the effect: a transaction
+ * that has written blocks all readers of the log. Throws SIGNAL_LISTENER_LOST: the transaction must not be committed.
  */
 export async function commitListener(
   tx: Connection,
@@ -222,13 +222,13 @@ function requireHeld(row: { redeliveries: boolean } | undefined, name: string): 
   if (row !== undefined) return { hasRedeliveries: row.redeliveries };
   throw new EngineError(
     "SIGNAL_LISTENER_LOST",
-    `Another process is active under the name of the listener "${name}", or it was deleted: what was done since is void.`,
+    `Another process holds the listener "${name}", or it was deleted: the work since then is rolled back.`,
   );
 }
 
 /**
- * Prolongs the lease; the position goes along, for nothing was done on the way. Losing this to a crash of the server
- * costs nothing, so it does not wait for the disk.
+ * Extends the lease and advances the position past signals without effect. Losing this in a crash of the server is
+ * harmless, so it does not wait for the disk.
  */
 export async function renewListener(
   db: Database,

@@ -1,6 +1,6 @@
 /**
- * Places in the signal log. A position (tx, id) stands for everything up to and including that signal; its id may be 0,
- * "all transactions before tx". Transaction ids have 64 bits and stay text.
+ * Positions in the signal log. A position (tx, id) stands for everything up to and including that signal; its id may be
+ * 0: "all transactions before tx". Transaction ids have 64 bits and stay text.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -10,7 +10,7 @@ export interface LogPosition {
   readonly id: number;
 }
 
-/** Where to begin reading, and what to leave out although it comes after that. */
+/** Where to begin reading, and which later signals to exclude. */
 export interface LogStart {
   readonly position: LogPosition;
   readonly afterVersion: number | null;
@@ -19,7 +19,7 @@ export interface LogStart {
 
 export const LOG_BEGIN: LogPosition = { tx: "0", id: 0 };
 
-/** A moment in microseconds since 1970, as SQL: a `Date` has milliseconds only, which do not tell two signals apart. */
+/** SQL: microseconds since 1970. A `Date` has milliseconds only, which cannot distinguish two signals. */
 export function micros(column: string): string {
   return `(extract(epoch FROM ${column}) * 1000000)::bigint`;
 }
@@ -34,8 +34,8 @@ export function laterPosition(a: LogPosition, b: LogPosition): LogPosition {
 }
 
 /**
- * After everything sent so far. What is open at this moment may still come, and that is told by its version only: it
- * may have been given a lower one than the last that can be seen. Such a signal was sent before, too.
+ * After all signals sent so far. Signals of transactions that are open now may still appear; they are excluded by version
+ * only, which may be lower than the last visible one. Such a signal was also sent before.
  */
 const NOW = statement(
   "signal-start-now",
@@ -44,8 +44,8 @@ const NOW = statement(
 );
 
 /**
- * Transactions that are open may hold later versions under an earlier position than any that can be seen. OFFSET 0:
- * the versions are found by their own index, not one by one along the whole log.
+ * Open transactions may hold later versions at an earlier position than any visible one. OFFSET 0: the versions are found
+ * by their own index instead of a scan of the log.
  */
 const AFTER_VERSION = statement(
   "signal-start-version",
@@ -54,7 +54,7 @@ const AFTER_VERSION = statement(
      pg_snapshot_xmin(pg_current_snapshot())) AS tx`,
 );
 
-/** Index: signal_created. A signal's time is that at which its transaction began. */
+/** Index: signal_created. The time of a signal is the start of its transaction. */
 const SINCE = statement(
   "signal-start-time",
   `SELECT least(

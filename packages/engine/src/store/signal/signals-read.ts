@@ -1,13 +1,15 @@
 /**
- * Reading the signal log. No reader goes past pg_snapshot_xmin, the oldest transaction still open: what commits late
- * is then always ahead of it. Where that holds signals back for long, readers find out how far they may go nevertheless
- * (signals-horizon.ts). Who follows the log reads its end (`readLog`); who is behind reads what concerns him
- * (`readMatching`); one key alone can also be read by version (`readKey`).
+ * Reading the signal log. No reader goes past pg_snapshot_xmin, the oldest open transaction, so that a late commit is
+ * always ahead of all readers. If that holds back signals for long, readers determine a later final position
+ * (signals-horizon.ts). Readers at the end of the log use `readLog`; readers that are behind read matching signals only
+ * (`readMatching`); a single key can also be read by version (`readKey`).
  *
- * All go through `pipeline`, whose plans never scan the table, however small it was when they were made.
+ * All reads use `pipeline`, whose plans never scan the table, even if they were made while it was small.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
+import type { SignalFacts } from "../../model/index.ts";
+import { senderPlace } from "../../model/signal/sender-name.ts";
 import { type Call, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { finalPosition, HELD_MS } from "./signals-horizon.ts";
@@ -24,18 +26,23 @@ export interface SignalRow {
   readonly created_micros: number;
 }
 
-/** A source of `b` (tx, id): everything up to here can be read. The bound that is given, else pg_snapshot_xmin. */
+/** A row of the log as conditions are evaluated against it. */
+export function signalFacts({ id, key, namespace, sender, value }: SignalRow): SignalFacts {
+  return { namespace, key, value, version: id, from: senderPlace(sender) };
+}
+
+/** A source of `b` (tx, id), the end of the readable log: the given bound, else pg_snapshot_xmin. */
 export function bound(tx: string, id: string): string {
   return `(SELECT coalesce(${tx}, pg_snapshot_xmin(pg_current_snapshot())) AS tx, coalesce(${id}, 0) AS id)`;
 }
 
-/** For how many milliseconds the oldest signal after a position and after `b` has been held back; null: there is none. */
+/** Milliseconds since the oldest signal after a position and after `b` was sent; null: there is none. */
 export function heldMs(tx: string, id: string): string {
   return `(SELECT (extract(epoch FROM clock_timestamp() - h.created_at) * 1000)::float8 FROM signal h
      WHERE (h.tx, h.id) > (b.tx, b.id) AND (h.tx, h.id) > (${tx}, ${id}) ORDER BY h.tx, h.id LIMIT 1)`;
 }
 
-/** Reads once more, farther, where signals have been held back for a while by transactions that are still open. */
+/** Reads again with a later bound if open transactions have held back signals for a while. */
 export async function readFar<T extends { readonly held: number | null }>(
   db: Database,
   read: (upTo: LogPosition | null) => Promise<T>,
@@ -44,7 +51,7 @@ export async function readFar<T extends { readonly held: number | null }>(
   return found.held === null || found.held < HELD_MS ? found : await read(await finalPosition(db));
 }
 
-/** What a reader asks for, as LIKE patterns. */
+/** The filter of a reader, as LIKE patterns. */
 export interface LogFilter {
   readonly namespace: string;
   readonly keys: readonly string[];
@@ -55,17 +62,17 @@ export interface LogFilter {
 
 export interface LogEnd {
   readonly rows: SignalRow[];
-  /** Everything up to here was read. */
+  /** The end of the range read. */
   readonly position: LogPosition;
-  /** There may be more at once. */
+  /** The page is full: there may be more. */
   readonly isFull: boolean;
-  /** Something is stored that cannot be read yet, because an older transaction is still open. */
+  /** There are signals that cannot be read yet, because an older transaction is still open. */
   readonly isHeld: boolean;
 }
 
 const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, ${micros("s.created_at")} AS created_micros`;
 
-/** Index: signal_position. One row at least, for the bound: $5 and $6, unless they are null. */
+/** Index: signal_position. Returns at least one row, for the bound: $5 and $6, unless they are null. */
 const READ_LOG = statement(
   "signal-read-log",
   `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
@@ -80,8 +87,8 @@ const READ_LOG = statement(
 );
 
 /**
- * Index: signal_position. What is looked at is limited, not only what is found: a reader far behind that wants little
- * would otherwise hold a statement open for minutes. The last one looked at comes as a row of its own.
+ * Index: signal_position. Limits the signals read, not only those that match: otherwise a reader that is far behind with
+ * few matches would run a statement for minutes. The last signal read is returned as a separate row.
  */
 const READ_MATCHING = statement(
   "signal-read-matching",
@@ -108,10 +115,10 @@ const READ_VERSIONS = statement(
    FROM unnest($1::bigint[]) WITH ORDINALITY AS u(id, at) JOIN signal s ON s.id = u.id ORDER BY u.at`,
 );
 
-/** PostgreSQL keeps what is not longer in the row, as it is. */
+/** PostgreSQL stores values up to this size in the row, uncompressed. */
 const SMALL_BYTES = 1_900;
 
-/** Neither a value out of the row nor a compressed one is opened: those are read when a task process needs them. */
+/** Does not load values outside the row or compressed ones: they are read when a task process needs them. */
 const READ_SMALL = statement(
   "signal-read-small",
   `SELECT s.namespace, s.key, s.value, s.id AS version FROM unnest($1::bigint[]) AS u(id) JOIN signal s ON s.id = u.id
@@ -127,7 +134,7 @@ const READ_KEY = statement(
    ORDER BY s.id LIMIT $7`,
 );
 
-/** Index: signal_pkey. The engine's own signals are in no index by key. */
+/** Index: signal_pkey. Signals of the engine are not indexed by key. */
 const READ_SYSTEM_KEY = statement(
   "signal-read-system-key",
   `SELECT ${COLUMNS} FROM signal s
@@ -147,7 +154,7 @@ const LATEST = statement(
    ) AS l ON true`,
 );
 
-/** What comes after a position, of these namespaces (null: of all). */
+/** The signals after a position, in these namespaces (null: all). */
 export async function readLog(
   db: Database,
   query: {
@@ -174,7 +181,7 @@ export async function readLog(
 
 const LOOKED_AT = 20_000;
 
-/** What matches between two positions; `position`: up to where it was read. */
+/** The matching signals between two positions; `position`: the end of the range read. */
 export async function readMatching(
   db: Database,
   query: {
@@ -210,7 +217,7 @@ export async function readMatching(
   return { rows, position: { tx: end.tx, id: end.id } };
 }
 
-/** The signals of one key from a version on, as far as a reader has come. */
+/** The signals of one key from a version on, up to a reader's position. */
 export async function readKey(
   db: Database,
   query: {
@@ -228,7 +235,7 @@ export async function readKey(
   return rows as SignalRow[];
 }
 
-/** The newest signal of each of these keys, of those that have one. Not of the engine's own: those have no latest. */
+/** The newest signal of each of these keys that has one. Not for signals of the engine: they have no latest. */
 export async function latestSignals(
   db: Database,
   namespace: string,
@@ -240,12 +247,12 @@ export async function latestSignals(
 
 const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);
 
-/** These, in any order; without those that are not there any more, and without large ones. */
+/** These signals in any order, without deleted ones and large ones. */
 export function smallSignalsCall(versions: readonly number[]): Call {
   return call(READ_SMALL, versions);
 }
 
-/** These, in this order; without those that are not there any more. */
+/** These signals in this order, without deleted ones. */
 export async function signalsByVersion(db: Database, versions: readonly number[]): Promise<ReceivedSignal[]> {
   const [rows = []] = await db.pipeline([call(READ_VERSIONS, versions)]);
   return rows as ReceivedSignal[];

@@ -1,12 +1,12 @@
 /**
- * Retention of the signal log: by age, and never past a listener or a run that listens. One that nobody has held for
- * `staleMs` no longer holds signals back: it is reported, and misses what was deleted if it comes back. Dead letters
- * have copies.
+ * Retention of the signal log: by age, and never past the position of a listener or a run. A listener that no process has
+ * held for `staleMs` no longer prevents deletion: it is reported, and misses the deleted signals if it returns. Dead
+ * letters are copies.
  *
- * A run that signals drive gets its place in the log when it is first loaded, and hears what was sent since it was
- * queued. Until then that moment is its place. A task that waits for signals or for a webhook is asked about everything
- * since its run was queued whenever a triggerer takes it over, so that moment is its place, too. Signals that a task was
- * started by, or will be, stay as long as its run: it may be tried again.
+ * A signal-driven run gets its position in the log when it is first loaded, and receives the signals sent since it was
+ * queued. Until then that time is its position. A task that waits for signals or a webhook is checked against everything
+ * since its run was queued whenever a triggerer takes it over, so that time is its position, too. Signals that have
+ * started a task, or will start it, are kept as long as its run: the task may be retried.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isDriven } from "../../model/index.ts";
@@ -19,14 +19,14 @@ export interface SignalRetention {
   readonly staleMs: number;
 }
 
-/** After a week of absence a listener is taken for gone. */
+/** A listener counts as abandoned after a week without a holder. */
 export const STALE_LISTENER_MS = 7 * 86_400_000;
 
-/** Of listener `l`: somebody holds it, or has not long ago. The duration is the parameter's. */
+/** SQL for a listener `l`: it has a holder, or had one recently. The parameter is a duration. */
 const isKept = (duration: string) =>
   `(l.lease_until > now() OR l.seen_at > now() - ${duration}::float8 * interval '1 millisecond')`;
 
-/** Runs, by version, that are not over and have no place in the log; only those that are older than the age asked for. */
+/** Unfinished runs without a position in the log, by version; only those older than the given age. */
 const UNPLACED = statement(
   "clean-unplaced-runs",
   `SELECT r.version_id, min(r.queued_at) AS since FROM (
@@ -42,7 +42,7 @@ const MANIFESTS = statement(
   "SELECT id, manifest->'stop' AS stop, manifest->'tasks' AS tasks FROM dag_version WHERE id = ANY($1::bigint[])",
 );
 
-/** $2: since when a run that signals drive waits for its start; null when none does. */
+/** $2: the earliest queued time of signal-driven runs that have not started; null: none. */
 const BOUND = statement(
   "clean-signals-bound",
   `SELECT least(now() - $1::float8 * interval '1 millisecond', $2::timestamptz,
@@ -53,14 +53,14 @@ const BOUND = statement(
       WHERE t.dag_id IS NOT NULL AND t.kind = 'tradewind.webhook'))::text AS bound`,
 );
 
-/** Of signal `s`: before the bound $2, and dealt with by every listener that is not stale ($3), and by every run that listens. */
+/** SQL for a signal `s`: before the bound $2, and processed by all listeners that are not stale ($3) and all runs. */
 const FLOOR = `floor AS MATERIALIZED (
   SELECT p.tx, p.signal_id FROM (
     SELECT l.tx, l.signal_id FROM signal_listener l WHERE ${isKept("$3")}
     UNION ALL SELECT d.tx, d.signal_id FROM run_drive d
     UNION ALL SELECT b.tx, b.signal_id FROM signal_bridge b WHERE b.lease_until > now() - $3::float8 * interval '1 millisecond') AS p
   ORDER BY p.tx, p.signal_id LIMIT 1)`;
-/** What tries and starts of runs are due to, and what half fulfilled conditions have heard: their tasks will ask for it. */
+/** Signals that caused tries and starts, and signals of partly met conditions: their tasks will read them. */
 const KEPT = `kept AS MATERIALIZED (
   SELECT DISTINCT (v.version #>> '{}')::bigint AS id FROM run_drive d
   CROSS JOIN unnest(ARRAY['$.tasks.*.cause.*[*]', '$.rules[*].state.leaves[*].version']) AS p(path)
@@ -75,7 +75,7 @@ const DONE_WITH = `s.created_at < $2::timestamptz
     WHERE ${isKept("$3")}
       AND r.namespace = s.namespace AND r.key = s.key AND s.id >= r.signal_id)`;
 
-/** For whoever counts. */
+/** For counting. */
 export const DELETABLE_SIGNALS: Deletable = {
   table: "signal",
   alias: "s",
@@ -96,7 +96,7 @@ const STALE = statement(
   `SELECT l.name, l.seen_at AS "seenAt" FROM signal_listener l WHERE ${isKept("$1")} IS NOT TRUE ORDER BY l.name`,
 );
 
-/** Deletes `batch` at most, the oldest first; answers how many it were. */
+/** Deletes at most `batch` signals, oldest first; returns their number. */
 export async function deleteSignals(
   db: Connection,
   {
@@ -111,9 +111,9 @@ export async function deleteSignals(
 }
 
 /**
- * The moment before which no signal is needed for want of a place in the log. It is asked in a statement of its own: a
- * run that gets its place meanwhile gets it at or behind the moment it was queued, which the bound knows; one that is
- * made meanwhile is younger than what is deleted.
+ * The time before which no run without a position needs signals. A separate statement: a run that gets its position
+ * meanwhile gets it at or after the time it was queued, which the bound includes; a run that is created meanwhile is
+ * younger than the deleted signals.
  */
 export async function signalsBound(db: Connection, olderThanMs: number): Promise<string> {
   const waiting = await db.rows<{ version_id: number; since: Date }>(UNPLACED, [olderThanMs]);
@@ -127,11 +127,11 @@ export async function signalsBound(db: Connection, olderThanMs: number): Promise
     .filter(({ version_id }) => driven.has(version_id))
     .reduce<Date | null>((min, each) => (min === null || each.since < min ? each.since : min), null);
   const row = await db.one<{ bound: string }>(BOUND, [olderThanMs, since]);
-  if (!row) throw new Error("the database did not tell the time");
+  if (!row) throw new Error("the database returned no time");
   return row.bound;
 }
 
-/** Listeners that nobody has held for so long: for the one who cleans to know. */
+/** Listeners without a holder for this long, for the report of the cleanup. */
 export function staleListeners(db: Connection, staleMs: number): Promise<{ name: string; seenAt: Date }[]> {
   return db.rows(STALE, [staleMs]);
 }

@@ -1,4 +1,4 @@
-/** What people see of listeners and dead letters, and what they may do with them. */
+/** Listeners and dead letters in the API. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -14,7 +14,7 @@ export interface ListenerRow {
   readonly processed: number;
   readonly created_at: Date;
   readonly seen_at: Date;
-  /** Up to 10,000: signals behind its position, whether it wants them or not. */
+  /** Signals after its position, matching or not; at most 10,000. */
   readonly behind: number;
   readonly retrying: readonly {
     readonly namespace: string;
@@ -74,7 +74,7 @@ export function listListeners(connection: Connection, page: Page): Promise<Liste
   });
 }
 
-/** Forgets a listener nobody is active under, with what it must try again. false: there is none, or it is active. */
+/** Deletes an inactive listener with its retries. false: unknown, or active. */
 export async function deleteListener(connection: Connection, name: string): Promise<boolean> {
   return (await connection.rows(DELETE_LISTENER, [name])).length > 0;
 }
@@ -105,7 +105,7 @@ export function listDeadLetters(
   });
 }
 
-/** Its listener is to try it once more, out of its turn: later signals of the key have long been dealt with. */
+/** Its listener retries it once, out of order: later signals of the key have been processed. */
 export async function retryDeadLetter(connection: Connection, id: number): Promise<boolean> {
   return (await connection.rows(RETRY_LETTER, [id])).length > 0;
 }
@@ -114,7 +114,7 @@ export async function deleteDeadLetter(connection: Connection, id: number): Prom
   return (await connection.rows(DELETE_LETTER, [id])).length > 0;
 }
 
-/** Those that somebody asked to be tried again, the oldest first. */
+/** Dead letters that a user has marked for a retry, oldest first. */
 export function readRedeliveries(connection: Connection, listener: string): Promise<DeadLetterRow[]> {
   return connection.rows<DeadLetterRow>(REDELIVERIES, [listener]);
 }

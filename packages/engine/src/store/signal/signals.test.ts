@@ -21,7 +21,7 @@ function draft(key: string, value: unknown = null, more: Partial<SignalDraft> = 
 
 const read = (after = LOG_BEGIN) => readLog(db, { after, namespaces: null, limit: 100 });
 
-/** When nothing is held back: the tests of other databases have transactions, too, and all share one server. */
+/** Reads until nothing is held back: other tests have open transactions on the same server. */
 async function settled(after = LOG_BEGIN): ReturnType<typeof read> {
   for (;;) {
     const end = await read(after);
@@ -31,7 +31,7 @@ async function settled(after = LOG_BEGIN): ReturnType<typeof read> {
 
 const all = { namespace: "%", keys: ["%"], sender: null, afterVersion: null, since: null };
 
-/** A transaction that stays open until told. */
+/** A transaction that stays open until committed. */
 async function open(work: (tx: Transaction) => Promise<unknown>) {
   const done = Promise.withResolvers<void>();
   const began = Promise.withResolvers<void>();
@@ -50,7 +50,7 @@ async function open(work: (tx: Transaction) => Promise<unknown>) {
 }
 
 describe("the log", () => {
-  it("is not read past a transaction that is still open, whatever committed after it", async () => {
+  it("is not read past an open transaction, even if later ones have committed", async () => {
     const late = await open((tx) => sendSignals(tx, [draft("a", 1)]));
     const [second] = await sendSignals(db, [draft("b", 2)]);
     const early = await read();
@@ -65,8 +65,8 @@ describe("the log", () => {
     expect(await read(position)).toMatchObject({ rows: [], isFull: false });
   });
 
-  it("keeps the order of a key although the later writer's transaction is older", async () => {
-    // It gets its transaction id for something else, long before it sends.
+  it("keeps the order of a key when the later writer has the older transaction id", async () => {
+    // It gets its transaction id from another write, long before it sends.
     let old!: Transaction;
     const elder = await open(async (tx) => {
       old = tx;
@@ -76,14 +76,14 @@ describe("the log", () => {
     await sendSignals(db, [draft("k", "first")]);
     await sendSignals(old, [draft("k", "second")]);
     await elder.commit();
-    // The one between them holds back the first; the second must not be read without it.
+    // The open transaction holds back the first; the second must not be read without it.
     expect((await read()).rows).toEqual([]);
     await holder.commit();
     const rows = (await settled()).rows.filter(({ key }) => key === "k");
     expect(rows.map(({ value }) => value)).toEqual(["first", "second"]);
   });
 
-  it("is written by one writer of a key at a time, and by many of different keys", async () => {
+  it("has one writer per key at a time, and concurrent writers of different keys", async () => {
     const first = await open((tx) => sendSignals(tx, [draft("k", 1)]));
     await sendSignals(db, [draft("other")]);
     let isStored = false;
@@ -100,7 +100,7 @@ describe("the log", () => {
     expect(rows.map(({ value }) => value)).toEqual([1, 2]);
   });
 
-  it("lets those with many keys and those with few come one after the other", async () => {
+  it("serializes writers of many keys and of few keys", async () => {
     const many = Array.from({ length: 200 }, (_, at) => draft(`k${at}`, 1));
     const first = await open((tx) => sendSignals(tx, many));
     const second = sendSignals(db, [draft("k7", 2)]);
@@ -110,7 +110,7 @@ describe("the log", () => {
     expect(stored!.id).toBeGreaterThan(200);
   });
 
-  it("is read page by page, and only of the namespaces asked for", async () => {
+  it("is read in pages, by namespace", async () => {
     await sendSignals(db, [draft("a"), draft("b"), draft("c"), draft("d", null, { namespace: "m" })]);
     await settled();
     const page = await readLog(db, { after: LOG_BEGIN, namespaces: ["n"], limit: 2 });
@@ -121,7 +121,7 @@ describe("the log", () => {
 });
 
 describe("sending", () => {
-  it("stores a signal once per client and sequence, in one list, in two, and at once", async () => {
+  it("stores a signal once per client and sequence: in one list, in two, and concurrently", async () => {
     const numbered = (sequence: number, key = "a") => draft(key, sequence, { client: "c", sequence });
     const first = await sendSignals(db, [numbered(1), draft("x"), numbered(2), numbered(1)]);
     expect(first.map(({ id, isDuplicate }) => [id, isDuplicate])).toEqual([
@@ -157,7 +157,7 @@ describe("sending", () => {
 });
 
 describe("reading back", () => {
-  it("finds what matches between two positions, and says how far it looked", async () => {
+  it("returns the matches between two positions, and the position read", async () => {
     await sendSignals(db, [draft("a.1"), draft("b.1"), draft("a.2"), draft("a_3", null, { sender: "t" })]);
     const { position } = await settled();
     const match = (filter: object, limit = 10) =>
@@ -173,7 +173,7 @@ describe("reading back", () => {
     expect((await match({ keys: ["z"] })).position).toEqual(position);
   });
 
-  it("looks at a limited number of signals at a time", async () => {
+  it("reads a limited number of signals per call", async () => {
     await db.rows(
       adhoc(
         `INSERT INTO signal (namespace, key, sender) SELECT 'n', 'k' || i, 's' FROM generate_series(1, 25000) AS i`,
@@ -192,7 +192,7 @@ describe("reading back", () => {
     expect(second.rows.map(({ key }) => key)).toEqual(["k24999"]);
   });
 
-  it("goes by version within one key, and knows the latest of each", async () => {
+  it("is read by version within one key, and returns the latest of each key", async () => {
     await sendSignals(db, [draft("a", 1), draft("b", 2), draft("a", 3), draft("a", 4)]);
     await sendSignals(db, [draft("t", 5, { namespace: "task" })]);
     const { position } = await settled();
@@ -204,7 +204,7 @@ describe("reading back", () => {
     expect((await latestSignals(db, "n", ["a", "b", "c"])).map(({ value }) => value)).toEqual([4, 2]);
   });
 
-  it("lists by namespace, pattern, version, time and sender, both ways", async () => {
+  it("lists by namespace, pattern, version, time and sender, in both directions", async () => {
     await sendSignals(db, [
       draft("a.1"),
       draft("a.2", null, { sender: "t" }),
@@ -223,7 +223,7 @@ describe("reading back", () => {
 });
 
 describe("a start", () => {
-  it("of now leaves out what was sent before, though it cannot be read yet, and nothing that comes", async () => {
+  it("at the current time excludes earlier signals that are not readable yet, and no later ones", async () => {
     const holder = await open((tx) => tx.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('q', 1)")));
     await sendSignals(db, [draft("before")]);
     const start = await startNow(db);
@@ -235,7 +235,7 @@ describe("a start", () => {
     expect(rows.map(({ key }) => key)).toEqual(["after"]);
   });
 
-  it("of a version or a time comes before whatever is still open", async () => {
+  it("at a version or a time precedes all open transactions", async () => {
     const late = await open((tx) => sendSignals(tx, [draft("late")]));
     const [, second] = await sendSignals(db, [draft("one"), draft("two")]);
     const fromVersion = await startAfterVersion(db, second!.id - 2);

@@ -1,7 +1,7 @@
 /**
- * Writing the signal log. Signals are stored in the order given; the version of a signal is its id. Whoever calls this
- * inside a transaction calls it once, with all its signals, and as late as it can: from here on until the commit other
- * writers of the same keys wait, and readers of the log wait for every transaction that has written anything.
+ * Writing the signal log. Signals are stored in the given order; the version of a signal is its id. Inside a transaction,
+ * call it once, with all signals, and as late as possible: until the commit it blocks other writers of the same keys, and
+ * readers of the log wait for every transaction that has written.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Call, type Connection, call, Database } from "../database/database.ts";
@@ -23,7 +23,7 @@ export interface StoredSignal {
   readonly createdAt: Date;
   readonly namespace: string;
   readonly key: string;
-  /** It was there already: sent before by the same client under the same number. */
+  /** Already stored: the same client has sent it under the same number. */
   readonly isDuplicate: boolean;
 }
 
@@ -38,7 +38,7 @@ interface SentRow {
 /** Locks: the buckets of the keys, in their order, until the transaction ends. */
 const LOCK = statement("signal-lock", "SELECT tw_lock_signals($1, $2)");
 
-/** Index: signal_sent. The ids are given in the order of the list: that order is the signals'. */
+/** Index: signal_sent. Ids are assigned in the order of the list, which is the order of the signals. */
 const INSERT = statement(
   "signal-insert",
   `INSERT INTO signal (namespace, key, value, sender, client, client_seq)
@@ -59,8 +59,8 @@ const FIND_SENT = statement(
 );
 
 /**
- * Stores the signals and answers one entry for each, in their order. On a database it is a transaction of its own, in
- * one round trip (two, if some were sent before). `client` numbers them from `sequence` on.
+ * Stores the signals and returns one entry for each, in order. Called on a database, it is a separate transaction in one
+ * round trip (two, if some were sent before). `client` numbers them from `sequence` on.
  */
 export async function sendSignals(
   db: Database | Connection,
@@ -82,7 +82,7 @@ async function store(db: Database | Connection, [lock, insert]: [Call, Call]): P
   return db.rows<SentRow>(insert.statement, insert.values);
 }
 
-/** The same as two statements, for a transaction that is sent in one go with others. */
+/** The same as two calls, for a transaction that is sent as a pipeline. */
 export function sendCalls(signals: readonly SignalDraft[]): [lock: Call, insert: Call] {
   const namespaces = signals.map((each) => each.namespace);
   const keys = signals.map((each) => each.key);
@@ -124,11 +124,11 @@ async function matched(
       found[at] ??= before.get(`${client} ${sequence}`);
     });
   }
-  // Sent before, and gone by retention a moment ago: as new as any.
+  // A duplicate whose original was just deleted by retention: sent as new.
   return Promise.all(found.map(async (each, at) => each ?? (await sendSignals(db, [drafts[at]!]))[0]!));
 }
 
-/** In a statement of its own: it must see what the INSERT waited for. */
+/** A separate statement: it must see the rows that the INSERT waited for. */
 async function findSent(db: Connection, drafts: readonly SignalDraft[]): Promise<Map<string, StoredSignal>> {
   const rows = await db.rows<SentRow & { namespace: string; key: string }>(FIND_SENT, [
     drafts.map(({ client }) => client),

@@ -1,103 +1,70 @@
 /**
- * How instances change: one statement for a batch of any size, and each instance only from where it is thought to be. One
- * that is elsewhere voids the batch.
+ * State changes of task instances: one statement for a batch of any size. Each change names the state and the attempt
+ * that it leaves. If one of its instances has moved on, the whole batch is rejected.
+ *
+ * A new column of task_instance that the scheduler writes is added to `SET`.
  */
-import type { TaskState } from "../../model/index.ts";
-import { rowsLiteral } from "../database/array-literal.ts";
+import type { Change } from "../../model/index.ts";
+import { type Columns, RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
 
 /** SQLSTATE: an instance is not in the state, or not on the attempt, that the decision was made for. */
 export const STATE_MOVED = "TW003";
 
-/** The net change of one instance. Instants are milliseconds of the database's clock, null = not there. */
-export interface InstanceWrite {
+export interface InstanceMove extends Change {
   readonly runId: number;
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly from: TaskState;
-  readonly fromAttempt: string | null;
-  readonly to: TaskState;
-  readonly attempt: string | null;
-  readonly tryNumber: number;
-  readonly infraLosses: number;
-  readonly scheduledAt: number | null;
-  readonly queuedAt: number | null;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-  readonly retryAt: number | null;
-  readonly pid: number | null;
-  readonly reason: string | null;
-  readonly resumedAttempt: string | null;
-  readonly attemptStartedAt: number | null;
-  readonly keepsSlot: boolean;
-  /** null: as it was. */
-  readonly maxTries: number | null;
 }
 
-const moveStatement = (name: string, { from, maxTries }: { from: string; maxTries: string }) =>
-  statement(
-    name,
-    `WITH moved AS (
+const LEAVES: Columns<InstanceMove> = {
+  dag_run_id: ["bigint", ({ runId }) => runId],
+  task_id: ["text", ({ instance }) => instance.node.id],
+  map_index: ["integer", ({ instance }) => instance.mapIndex],
+  from_state: ["text", ({ from }) => from ?? "none"],
+  from_attempt: ["uuid", ({ fromAttempt }) => fromAttempt],
+};
+
+const SET: Columns<InstanceMove> = {
+  state: ["text", ({ instance }) => instance.state],
+  attempt: ["uuid", ({ instance }) => instance.attempt],
+  try_number: ["integer", ({ instance }) => instance.tryNumber],
+  max_tries: ["integer", ({ instance }) => instance.maxTries],
+  infra_losses: ["integer", ({ instance }) => instance.infraLosses],
+  scheduled_at: ["instant", ({ instance }) => instance.scheduledAt],
+  queued_at: ["instant", ({ instance }) => instance.queuedAt],
+  started_at: ["instant", ({ instance }) => instance.startedAt],
+  attempt_started_at: ["instant", ({ instance }) => instance.attemptStartedAt],
+  ended_at: ["instant", ({ instance }) => instance.endedAt],
+  retry_at: ["instant", ({ instance }) => instance.retryAt],
+  pid: ["integer", ({ instance }) => instance.pid],
+  reason: ["message", ({ instance }) => instance.reason],
+  resumed_attempt: ["uuid", ({ instance }) => instance.resumedAttempt],
+  keeps_slot: [
+    "boolean",
+    ({ instance }) => instance.state === "deferred" && instance.wait?.keepsSlot === true,
+  ],
+};
+
+const MOVES = new RowArrays({ ...LEAVES, ...SET });
+
+const MOVE = statement(
+  "batch-move-instances",
+  `WITH moved AS (
      UPDATE task_instance t SET
-       state = u.to_state, attempt = u.attempt, try_number = u.try_number, infra_losses = u.infra_losses,
-       scheduled_at = to_timestamp(u.scheduled_at / 1000), queued_at = to_timestamp(u.queued_at / 1000),
-       started_at = to_timestamp(u.started_at / 1000), ended_at = to_timestamp(u.ended_at / 1000),
-       retry_at = to_timestamp(u.retry_at / 1000), pid = u.pid, reason = u.reason, resumed_attempt = u.resumed_attempt,
-       attempt_started_at = to_timestamp(u.attempt_started_at / 1000), keeps_slot = u.keeps_slot,
-       is_marked = false, max_tries = ${maxTries},
-       executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE $2::bigint END,
-       hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE $3 END
-     FROM ${from} AS u
-     WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
+       ${Object.keys(SET).map((name) => `${name} = u.${name}`)},
+       is_marked = false,
+       executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE ${MOVES.parameter(1)}::bigint END,
+       hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE ${MOVES.parameter(2)} END
+     FROM ${MOVES.source} AS u
+     WHERE t.dag_run_id = u.dag_run_id AND t.task_id = u.task_id AND t.map_index = u.map_index
        AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt
      RETURNING 1
    )
-   SELECT tw_require(count(*) = cardinality($1::tw_instance_move[]), '${STATE_MOVED}', 'an instance moved on') FROM moved`,
-  );
-
-const MOVE = moveStatement("batch-move-instances", {
-  from: "unnest($1::tw_instance_move[])",
-  maxTries: "t.max_tries",
-});
-
-/** A row that changes twice in a transaction is written twice: the tries of those that begin again change with the rest. */
-const MOVE_AGAIN = moveStatement("batch-move-instances-again", {
-  from: "ROWS FROM (unnest($1::tw_instance_move[]), unnest($4::int[]))",
-  maxTries: "coalesce(u.unnest, t.max_tries)",
-});
+   SELECT tw_require(count(*) = ${MOVES.count}, '${STATE_MOVED}', 'an instance moved on') FROM moved`,
+);
 
 export function moveCall(
-  moves: readonly InstanceWrite[],
+  moves: readonly InstanceMove[],
   by: { readonly jobId: number; readonly hostname: string },
 ): Call {
-  const values = [rowsLiteral(moves.map(fields)), by.jobId, by.hostname];
-  const maxTries = moves.map((move) => move.maxTries);
-  return maxTries.every((tries) => tries === null)
-    ? call(MOVE, ...values)
-    : call(MOVE_AGAIN, ...values, maxTries);
-}
-
-/** In the order of tw_instance_move. */
-function fields(move: InstanceWrite) {
-  return [
-    move.runId,
-    move.taskId,
-    move.mapIndex,
-    move.from,
-    move.fromAttempt,
-    move.to,
-    move.attempt,
-    move.tryNumber,
-    move.infraLosses,
-    move.scheduledAt,
-    move.queuedAt,
-    move.startedAt,
-    move.endedAt,
-    move.retryAt,
-    move.pid,
-    move.reason,
-    move.resumedAttempt,
-    move.attemptStartedAt,
-    move.keepsSlot,
-  ];
+  return call(MOVE, ...MOVES.values(moves), by.jobId, by.hostname);
 }

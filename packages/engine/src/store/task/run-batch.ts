@@ -11,9 +11,9 @@
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ReceivedSignal } from "@tradewind/sdk/program";
-import type { TaskState } from "../../model/index.ts";
 import type { Call } from "../database/database.ts";
-import { type Statement, statement } from "../database/statement.ts";
+import { RowArrays } from "../database/row-arrays.ts";
+import { call, statement } from "../database/statement.ts";
 import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "../drive/run-drives.ts";
 import { type DeliveryWrite, deliveryCall } from "../notify/deliveries.ts";
 import { type OutputWrite, outputCalls } from "../output/run-outputs.ts";
@@ -22,49 +22,15 @@ import { type RetryWrite, retryCalls } from "../run/run-retry.ts";
 import { type SignalDraft, sendCalls } from "../signal/signals.ts";
 import { smallSignalsCall } from "../signal/signals-read.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "../trigger/deferrals.ts";
-import { type InstanceWrite, moveCall } from "./instance-moves.ts";
+import { type AttemptWrite, attemptCall } from "./ended-attempts.ts";
+import { type InstanceMove, moveCall } from "./instance-moves.ts";
 import { type MapWrite, mapCalls } from "./map-expansions.ts";
+import { birthCall, type InstanceBirth } from "./new-instances.ts";
 import { type GroupWrite, groupCalls } from "./run-groups.ts";
 
 /** SQLSTATEs raised by tw_require. */
 export const FENCED = "TW001";
 export const POOL_FULL = "TW002";
-
-/** An instance the run has no row for yet: of a map, or of a task that the version it started with had not. */
-export interface InstanceBirth {
-  readonly runId: number;
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly maxTries: number;
-  readonly pool: string;
-  readonly poolSlots: number;
-  readonly limitKey: string | null;
-  readonly queue: string;
-  readonly weight: number;
-  readonly executor: string | null;
-  readonly operator: string;
-  readonly state: TaskState;
-  readonly tryNumber: number;
-  readonly scheduledAt: number | null;
-  readonly endedAt: number | null;
-  readonly reason: string | null;
-}
-
-/** An attempt that is over and will be followed by another. */
-export interface AttemptWrite {
-  readonly attempt: string;
-  readonly runId: number;
-  readonly taskId: string;
-  readonly mapIndex: number;
-  readonly tryNumber: number;
-  readonly state: string;
-  readonly scheduledAt: number | null;
-  readonly queuedAt: number | null;
-  readonly startedAt: number | null;
-  readonly endedAt: number | null;
-  readonly pid: number | null;
-  readonly reason: string | null;
-}
 
 export interface SignalWrite {
   readonly namespace: string;
@@ -100,7 +66,7 @@ export interface RunBatch {
   readonly maps: readonly MapWrite[];
   /** One that has an attempt already is inserted as `none`, and its first change is among `instances`. */
   readonly births: readonly InstanceBirth[];
-  readonly instances: readonly InstanceWrite[];
+  readonly instances: readonly InstanceMove[];
   readonly attempts: readonly AttemptWrite[];
   readonly outputs: readonly OutputWrite[];
   /** What the engine itself has to say. */
@@ -151,46 +117,32 @@ const SETTLE = statement(
    WHERE d.delta > 0 AND NOT EXISTS (SELECT 1 FROM settled s WHERE s.name = d.name)`,
 );
 
-const BEAR = statement(
-  "batch-insert-instances",
-  `INSERT INTO task_instance (dag_run_id, task_id, map_index, max_tries, pool, pool_slots, limit_key, queue,
-                              priority_weight, executor, operator, state, try_number, scheduled_at, ended_at, reason)
-   SELECT u.run, u.task, u.map, u.max_tries, u.pool, u.slots, u.limit_key, u.queue, u.weight, u.executor, u.operator,
-          u.state, u.try_number, to_timestamp(u.scheduled_at / 1000), to_timestamp(u.ended_at / 1000), u.reason
-   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::int[], $5::text[], $6::int[], $7::text[], $8::text[], $9::int[],
-               $10::text[], $11::text[], $12::text[], $13::int[], $14::float8[], $15::float8[], $16::text[])
-     AS u(run, task, map, max_tries, pool, slots, limit_key, queue, weight, executor, operator, state, try_number,
-          scheduled_at, ended_at, reason)
-   ON CONFLICT DO NOTHING`,
-);
+const SIGNALS = new RowArrays<SignalWrite>({
+  namespace: ["text", ({ namespace }) => namespace],
+  key: ["text", ({ key }) => key],
+  value: ["json", ({ value }) => value],
+});
 
-/** Before the instances move: where a lost attempt ran is known to its row alone, not to whoever took the run over. */
-const ATTEMPTS = statement(
-  "batch-insert-attempts",
-  `INSERT INTO task_attempt (attempt, dag_run_id, task_id, map_index, try_number, state, scheduled_at, queued_at,
-                             started_at, ended_at, pid, reason, executor_job, hostname)
-   SELECT u.attempt, u.run, u.task, u.map, u.try_number, u.state, to_timestamp(u.scheduled_at / 1000),
-          to_timestamp(u.queued_at / 1000), to_timestamp(u.started_at / 1000), to_timestamp(u.ended_at / 1000), u.pid,
-          coalesce(u.reason, t.reason), coalesce(t.executor_job, $13::bigint), coalesce(t.hostname, $14)
-   FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::float8[], $8::float8[],
-               $9::float8[], $10::float8[], $11::int[], $12::text[])
-     AS u(attempt, run, task, map, try_number, state, scheduled_at, queued_at, started_at, ended_at, pid, reason)
-   LEFT JOIN task_instance t ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
-     AND t.attempt = u.attempt
-   ON CONFLICT (attempt) DO NOTHING`,
-);
-
-const SIGNALS = statement(
+const INSERT_SIGNALS = statement(
   "batch-insert-signals",
-  `INSERT INTO signal (namespace, key, value, sender)
-   SELECT u.*, $4 FROM unnest($1::text[], $2::text[], $3::json[]) AS u`,
+  `INSERT INTO signal (${SIGNALS.names}, sender) SELECT u.*, ${SIGNALS.parameter(1)} FROM ${SIGNALS.source} AS u`,
 );
 
-const CALLBACKS = statement(
+const CALLBACKS = new RowArrays<CallbackWrite>({
+  id: ["uuid", ({ id }) => id],
+  dag_run_id: ["bigint", ({ runId }) => runId],
+  task_id: ["text", ({ taskId }) => taskId],
+  map_index: ["integer", ({ mapIndex }) => mapIndex],
+  event: ["text", ({ event }) => event],
+  try_number: ["integer", ({ tryNumber }) => tryNumber],
+  error: ["json", ({ error }) => error],
+  group_id: ["text", ({ groupId }) => groupId],
+});
+
+const INSERT_CALLBACKS = statement(
   "batch-insert-callbacks",
-  `INSERT INTO callback (id, dag_run_id, task_id, map_index, event, try_number, error, group_id, owner_job)
-   SELECT u.*, $9::bigint
-   FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::text[], $6::int[], $7::json[], $8::text[]) AS u`,
+  `INSERT INTO callback (${CALLBACKS.names}, owner_job)
+   SELECT u.*, ${CALLBACKS.parameter(1)}::bigint FROM ${CALLBACKS.source} AS u`,
 );
 
 const END_RUNS = statement(
@@ -203,45 +155,24 @@ const END_RUNS = statement(
 /** The batch as statements, empty parts left out; to be sent in one go, as one transaction. */
 export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
-  calls.push(call(FENCE, [batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")]));
-  if (batch.slots.size > 0) calls.push(call(SETTLE, [[...batch.slots.keys()], [...batch.slots.values()]]));
+  calls.push(call(FENCE, batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")));
+  if (batch.slots.size > 0) calls.push(call(SETTLE, [...batch.slots.keys()], [...batch.slots.values()]));
   if (batch.startedBy.length > 0) calls.push(smallSignalsCall(batch.startedBy));
   if (batch.maps.length > 0) calls.push(...mapCalls(batch.maps));
-  if (batch.births.length > 0) calls.push(call(BEAR, birthValues(batch)));
-  if (batch.attempts.length > 0) calls.push(call(ATTEMPTS, attemptValues(batch)));
+  if (batch.births.length > 0) calls.push(birthCall(batch.births));
+  if (batch.attempts.length > 0) calls.push(attemptCall(batch.attempts, batch));
   if (batch.instances.length > 0) calls.push(moveCall(batch.instances, batch));
   calls.push(...deferralCalls(batch.deferrals, batch.waitEnds));
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0) calls.push(...outputCalls(outputs));
   calls.push(...drivenCalls(batch));
-  if (signals.length > 0)
-    calls.push(
-      call(SIGNALS, [
-        column(signals, "namespace"),
-        column(signals, "key"),
-        signals.map((s) => JSON.stringify(s.value)),
-        batch.sender,
-      ]),
-    );
+  if (signals.length > 0) calls.push(call(INSERT_SIGNALS, ...SIGNALS.values(signals), batch.sender));
   // Last of all locks: those of signal keys, which others wait for.
   if (batch.sends.length > 0) calls.push(...sendCalls(batch.sends));
-  if (callbacks.length > 0)
-    calls.push(
-      call(CALLBACKS, [
-        column(callbacks, "id"),
-        column(callbacks, "runId"),
-        column(callbacks, "taskId"),
-        column(callbacks, "mapIndex"),
-        column(callbacks, "event"),
-        column(callbacks, "tryNumber"),
-        callbacks.map((c) => JSON.stringify(c.error)),
-        callbacks.map((c) => c.groupId ?? null),
-        batch.jobId,
-      ]),
-    );
+  if (callbacks.length > 0) calls.push(call(INSERT_CALLBACKS, ...CALLBACKS.values(callbacks), batch.jobId));
   if (batch.deliveries.length > 0) calls.push(deliveryCall(batch.deliveries));
   if (ends.length > 0)
-    calls.push(call(END_RUNS, [column(ends, "runId"), column(ends, "state"), column(ends, "reason")]));
+    calls.push(call(END_RUNS, column(ends, "runId"), column(ends, "state"), column(ends, "reason")));
   return [...calls, ...groupCalls(batch.groups), ...retryCalls(batch.retries)];
 }
 
@@ -259,51 +190,6 @@ export function startingSignals(
   return new Map((rows as ReceivedSignal[]).map((signal) => [signal.version, signal]));
 }
 
-function birthValues({ births }: RunBatch): unknown[] {
-  return [
-    column(births, "runId"),
-    column(births, "taskId"),
-    column(births, "mapIndex"),
-    column(births, "maxTries"),
-    column(births, "pool"),
-    column(births, "poolSlots"),
-    column(births, "limitKey"),
-    column(births, "queue"),
-    column(births, "weight"),
-    column(births, "executor"),
-    column(births, "operator"),
-    column(births, "state"),
-    column(births, "tryNumber"),
-    column(births, "scheduledAt"),
-    column(births, "endedAt"),
-    column(births, "reason"),
-  ];
-}
-
-function attemptValues(batch: RunBatch): unknown[] {
-  const rows = batch.attempts;
-  return [
-    column(rows, "attempt"),
-    column(rows, "runId"),
-    column(rows, "taskId"),
-    column(rows, "mapIndex"),
-    column(rows, "tryNumber"),
-    column(rows, "state"),
-    column(rows, "scheduledAt"),
-    column(rows, "queuedAt"),
-    column(rows, "startedAt"),
-    column(rows, "endedAt"),
-    column(rows, "pid"),
-    column(rows, "reason"),
-    batch.jobId,
-    batch.hostname,
-  ];
-}
-
 function column<R, K extends keyof R>(rows: readonly R[], key: K): R[K][] {
   return rows.map((row) => row[key]);
-}
-
-function call(statement: Statement, values: readonly unknown[]): Call {
-  return { statement, values };
 }

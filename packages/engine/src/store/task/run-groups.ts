@@ -6,6 +6,7 @@
  */
 import type { GroupRow } from "../../model/index.ts";
 import { type Call, type Connection, call } from "../database/database.ts";
+import { RowArrays } from "../database/row-arrays.ts";
 import { statement } from "../database/statement.ts";
 
 export interface GroupWrite {
@@ -30,12 +31,19 @@ export interface StoredGroup {
   readonly retry_at: Date | null;
 }
 
+const GROUPS = new RowArrays<GroupWrite>({
+  dag_run_id: ["bigint", ({ runId }) => runId],
+  group_id: ["text", ({ groupId }) => groupId],
+  map_index: ["integer", ({ mapIndex }) => mapIndex],
+  state: ["text", ({ state }) => state],
+  try_number: ["integer", ({ tryNumber }) => tryNumber],
+  max_tries: ["integer", ({ maxTries }) => maxTries],
+  retry_at: ["instant", ({ retryAt }) => retryAt],
+});
+
 const STORE = statement(
   "group-store",
-  `INSERT INTO run_group (dag_run_id, group_id, map_index, state, try_number, max_tries, retry_at)
-   SELECT u.run, u.id, u.map, u.state, u.try_number, u.max_tries, to_timestamp(u.retry_at / 1000)
-   FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[], $5::int[], $6::int[], $7::float8[])
-     AS u(run, id, map, state, try_number, max_tries, retry_at)
+  `INSERT INTO run_group (${GROUPS.names}) SELECT * FROM ${GROUPS.source} AS u
    ON CONFLICT (dag_run_id, group_id, map_index) DO UPDATE SET state = EXCLUDED.state, try_number = EXCLUDED.try_number,
      max_tries = EXCLUDED.max_tries, retry_at = EXCLUDED.retry_at`,
 );
@@ -54,21 +62,8 @@ const SHOW = statement(
    ORDER BY map_index >= 0, group_id, map_index LIMIT 200`,
 );
 
-/** The part of a batch that says how groups stand. */
 export function groupCalls(groups: readonly GroupWrite[]): Call[] {
-  if (groups.length === 0) return [];
-  return [
-    call(
-      STORE,
-      groups.map(({ runId }) => runId),
-      groups.map(({ groupId }) => groupId),
-      groups.map(({ mapIndex }) => mapIndex),
-      groups.map(({ state }) => state),
-      groups.map(({ tryNumber }) => tryNumber),
-      groups.map(({ maxTries }) => maxTries),
-      groups.map(({ retryAt }) => retryAt),
-    ),
-  ];
+  return groups.length === 0 ? [] : [call(STORE, ...GROUPS.values(groups))];
 }
 
 export async function loadGroups(db: Connection, runIds: readonly number[]): Promise<StoredGroup[]> {

@@ -1,4 +1,5 @@
 /** What the engine itself tells on the signal log, whichever way a run or a trigger takes. */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
@@ -6,12 +7,14 @@ import { testDatabase } from "../../../test/support/test-database.ts";
 import { seedTrigger, seedTriggerer, seedWait } from "../../../test/support/trigger-seed.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { runEdits } from "../edit/run-edit.ts";
-import type { ClearEdit } from "../edit/run-edits.ts";
+import { type ClearEdit, clearTasks } from "../edit/clear-tasks.ts";
+import { cancelRun, markRun } from "../edit/end-run.ts";
+import { markTasks } from "../edit/mark-tasks.ts";
 import { createDueRuns } from "../plan/due-runs.ts";
 import { storeEventRuns } from "../plan/event-runs.ts";
 import { storeTimedRuns } from "../plan/timed-schedules.ts";
 import { type InstanceColumns, startQueuedRuns } from "../run/run-claim.ts";
+import { createRun } from "../run/run-create.ts";
 import { listSchedules, moveSchedule } from "../signal/signal-schedules.ts";
 import { postponeTriggers } from "../trigger/trigger-claim.ts";
 import { fireDueTimed, fireTriggers } from "../trigger/trigger-fire.ts";
@@ -44,7 +47,7 @@ async function states(namespace: "run" | "task", key: string): Promise<string[]>
 
 async function create(dagId: string, runId: string): Promise<number> {
   const result = await db.transaction((tx) =>
-    runEdits.createRun(tx, {
+    createRun(tx, {
       ...{ dagId, runId, logicalDate: null, interval: null, runAfter: null, conf: {}, note: null },
       ...{ triggeredBy: "operator", triggeringUser: null },
     }),
@@ -60,7 +63,7 @@ async function start(): Promise<void> {
 function clear(id: number, edit: Partial<ClearEdit> = {}) {
   const runs = [{ dagRunId: id, tasks: null }];
   const rest = { resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false } as const;
-  return db.transaction((tx) => runEdits.clearTasks(tx, { runs, only: "any", ...rest, ...edit }));
+  return db.transaction((tx) => clearTasks(tx, { runs, only: "any", ...rest, ...edit }));
 }
 
 describe("a new run", () => {
@@ -136,13 +139,13 @@ describe("a run's way", () => {
     const id = await create("d", "r");
     await start();
     await clear(id);
-    await db.transaction((tx) => runEdits.markRun(tx, id, "success"));
-    await db.transaction((tx) => runEdits.markRun(tx, id, "success"));
+    await db.transaction((tx) => markRun(tx, id, "success"));
+    await db.transaction((tx) => markRun(tx, id, "success"));
     await clear(id);
     await clear(id);
     await start();
-    await db.transaction((tx) => runEdits.cancelRun(tx, id, "no more"));
-    await db.transaction((tx) => runEdits.markRun(tx, id, "queued"));
+    await db.transaction((tx) => cancelRun(tx, id, "no more"));
+    await db.transaction((tx) => markRun(tx, id, "queued"));
     expect(await states("run", "d/r")).toEqual([
       ...["queued", "running", "success"],
       ...["queued", "running", "failed", "queued"],
@@ -154,14 +157,14 @@ describe("a run's way", () => {
     const id = await create("d", "r");
     await start();
     const runs = [{ dagRunId: id, tasks: null }];
-    await db.transaction((tx) => runEdits.markTasks(tx, { runs, state: "failed", dryRun: true }));
-    await db.transaction((tx) => runEdits.markTasks(tx, { runs, state: "failed", dryRun: false }));
+    await db.transaction((tx) => markTasks(tx, { runs, state: "failed", dryRun: true }));
+    await db.transaction((tx) => markTasks(tx, { runs, state: "failed", dryRun: false }));
     await clear(id, { dryRun: true });
     await clear(id);
     await db.rows(adhoc("UPDATE task_instance SET state = 'running', try_number = 1"));
     await db.rows(adhoc("UPDATE pool SET occupied = 1 WHERE name = 'default_pool'"));
     await clear(id);
-    await db.transaction((tx) => runEdits.markRun(tx, id, "success"));
+    await db.transaction((tx) => markRun(tx, id, "success"));
     const value = (state: string, tryNumber: number) => ({ state, mapIndex: -1, tryNumber });
     expect(await told("task")).toEqual([
       ["d/r/t0", value("failed", 0)],
@@ -180,9 +183,9 @@ describe("a run's way", () => {
     // Its id is lower than those of all that follow; what it tells is told later.
     await db.transaction(async (old) => {
       await old.rows(adhoc("SELECT pg_current_xact_id()"));
-      await db.transaction((tx) => runEdits.markRun(tx, id, "failed"));
-      await db.transaction((tx) => runEdits.markRun(tx, id, "queued"));
-      await runEdits.markRun(old, id, "success");
+      await db.transaction((tx) => markRun(tx, id, "failed"));
+      await db.transaction((tx) => markRun(tx, id, "queued"));
+      await markRun(old, id, "success");
     });
     expect(await states("run", "d/r")).toEqual(["queued", "running", "failed", "queued", "success"]);
   });

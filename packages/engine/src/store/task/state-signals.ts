@@ -6,7 +6,9 @@
  * run's row; a new run has no other. What is told of a run that was there comes in a statement after the one that locked
  * it, so that the log has it in the order in which it happened.
  */
+import type { Instance } from "../../model/index.ts";
 import { statement } from "../database/statement.ts";
+import type { SignalWrite } from "./run-batch.ts";
 
 /** Of rows with the columns of `dag_run`, in the state they have now. `sender` is SQL. */
 export function tellRuns(rows: string, sender = "'engine'"): string {
@@ -20,6 +22,14 @@ export function tellTasks(rows: string): string {
      SELECT 'task', r.dag_id || '/' || r.run_id || '/' || t.task_id,
             json_build_object('state', t.state, 'mapIndex', t.map_index, 'tryNumber', t.try_number), 'engine'
      FROM ${rows} AS t JOIN dag_run r ON r.id = t.dag_run_id`;
+}
+
+/** The same signal, for the batch of an owner. */
+export function stateSignal(
+  { dag_id: dagId, run_id: runId }: { readonly dag_id: string; readonly run_id: string },
+  { mapIndex, node, state, tryNumber }: Instance,
+): SignalWrite {
+  return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value: { state, mapIndex, tryNumber } };
 }
 
 /** Of rows `dag_id`, `id` and `kind` of a schedule's trigger, and `run_id` of what came of it. `outcome` and `sender` are SQL. */

@@ -45,7 +45,7 @@ function wait(fingerprint: string, wake: Partial<TriggerWrite>): DeferralWrite {
   };
 }
 
-describe("waits for the same thing", () => {
+describe("waits for the same trigger", () => {
   let fingerprint: string;
   beforeEach(() => {
     fingerprint = randomBytes(32).toString("hex");
@@ -58,7 +58,7 @@ describe("waits for the same thing", () => {
     return rows.map(({ ms }) => Math.round(Number(ms) / HOUR_MS) || 0);
   };
 
-  it("begin together: the trigger wakes for the one that is first", async () => {
+  it("set the earliest wake-up when they begin in one batch", async () => {
     const late = { wakeAt: Date.now() + 5 * HOUR_MS };
     const soon = { wakeAt: Date.now() + 2 * HOUR_MS };
     await db.pipeline(
@@ -67,7 +67,7 @@ describe("waits for the same thing", () => {
     expect(await wakesIn()).toEqual([2]);
   });
 
-  it("begin one after the other: the trigger wakes for the one that is first", async () => {
+  it("set the earliest wake-up when they begin one after the other", async () => {
     await db.pipeline(deferralCalls([wait(fingerprint, { wakeAt: Date.now() + 5 * HOUR_MS })], []));
     await db.pipeline(deferralCalls([wait(fingerprint, { wakeAt: Date.now() + 7 * HOUR_MS })], []));
     expect(await wakesIn()).toEqual([5]);
@@ -76,8 +76,8 @@ describe("waits for the same thing", () => {
   });
 });
 
-describe("recording a step while its run is edited", () => {
-  it("waits for the edit, and not the edit for it", async () => {
+describe("a step that is recorded while its run is edited", () => {
+  it("waits for the edit without blocking it", async () => {
     const attempt = randomUUID();
     const key = { runId, taskId: "t0", mapIndex: -1, tryNumber: 1, attempt };
     await db.rows(

@@ -1,18 +1,18 @@
 /**
- * Waits, as the owner of a run writes and reads them. It inserts a deferral, with the trigger it waits on, in the
- * batch that makes the instance deferred, and ends it in the batch that moves the instance on. In between, whoever
- * fires the trigger sets `fired_at` and `outcome`, once (trigger-fire.ts).
+ * Waits, as written and read by the owner of a run. The owner inserts a deferral, with its trigger, in the batch that
+ * makes the instance deferred, and ends it in the batch that moves the instance on. In between, the triggerer that fires
+ * the trigger sets `fired_at` and `outcome`, once (trigger-fire.ts).
  *
- * Fire and timeout at once: the batch that ends a wait for want of time asks that it has not fired. If it has, the batch
- * is void (TW003), the run is read again, and the event counts. Subscribe and fire at once: both lock the trigger's row
- * first; the second one finds the trigger gone, and makes it again, or finds one more who waits.
+ * Concurrent fire and timeout: the batch that ends a wait by timeout requires that it has not fired. If it has, the batch
+ * is rolled back (TW003), the run is read again, and the event counts. Concurrent subscribe and fire: both lock the
+ * trigger's row first; a later subscriber finds the row deleted and creates it again, a later fire finds one more wait.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Call, Connection } from "../database/database.ts";
 import { call, statement } from "../database/statement.ts";
 import { INSERT_CANCELS } from "./wait-cancels.ts";
 
-/** One wait that begins. Instants are milliseconds of the database's clock. */
+/** A wait that begins. Times are milliseconds of the database's clock. */
 export interface DeferralWrite {
   readonly attempt: string;
   readonly runId: number;
@@ -25,38 +25,38 @@ export interface DeferralWrite {
   readonly onTimeout: string;
   readonly onFailure: string;
   readonly timeoutAt: number | null;
-  /** For its `onCancel`; null: there is none. */
+  /** Data of its `onCancel`; null: it has none. */
   readonly onCancel: Json | null;
   readonly trigger: TriggerWrite;
 }
 
 export interface TriggerWrite {
-  /** Hex. Equal ones are one trigger. */
+  /** Hex. Waits with equal fingerprints share a trigger. */
   readonly fingerprint: string;
   readonly kind: string;
   readonly args: Json;
   readonly bundleHash: string | null;
   readonly queue: string;
   readonly replicas: number;
-  /** The moment, or how long from now, until it can fire at the earliest; both null: at once. */
+  /** The earliest time it can fire, absolute or relative to now; both null: immediately. */
   readonly wakeAt: number | null;
   readonly wakeAfterMs: number | null;
   readonly timed: { readonly payload: Json } | null;
 }
 
-/** One wait that is over. */
+/** A wait that ends. */
 export interface WaitEnd {
   readonly attempt: string;
   readonly kind: "resumed" | "finished" | "timeout" | "cancelled";
-  /** It must not have fired: the decision was made because it had not. */
+  /** It must not have fired: the decision depends on it. */
   readonly mustBeUnfired: boolean;
-  /** The task does not go on from it: its `onCancel` is run. */
+  /** The task does not resume from it: its `onCancel` runs. */
   readonly isCancelled: boolean;
 }
 
 /**
- * In the order of their fingerprints, as everybody locks them. A conflict locks the row that is there. When it can fire
- * at the earliest is said again by each who waits, and the first one counts: the others only learn of it sooner.
+ * In the order of fingerprints, the common lock order. A conflict locks the existing row. Each wait passes the earliest
+ * time it can fire, and the earliest of all counts: the other waits can only learn of the event sooner.
  */
 const SUBSCRIBE = statement(
   "deferral-subscribe",
@@ -82,7 +82,7 @@ const INSERT = statement(
    JOIN trigger t ON t.fingerprint = decode(u.fingerprint, 'hex')`,
 );
 
-/** In the order of their attempts: a trigger that fires for many locks them in the same order. */
+/** In the order of attempts: a trigger that fires for many waits locks them in the same order. */
 const END = statement(
   "deferral-end",
   `WITH locked AS (
@@ -101,7 +101,7 @@ const END = statement(
    SELECT tw_require(count(*) = cardinality($1::uuid[]), 'TW003', 'a wait moved on') FROM ended`,
 );
 
-/** The parts of a batch that concern waits; after the instances have moved. */
+/** The calls of a batch for waits; they follow the changes of instances. */
 export function deferralCalls(begun: readonly DeferralWrite[], ended: readonly WaitEnd[]): Call[] {
   const calls: Call[] = [];
   if (begun.length > 0)
@@ -126,7 +126,7 @@ function triggerValues(begun: readonly DeferralWrite[]): unknown[] {
   const first = new Map<string, TriggerWrite>();
   for (const { trigger } of begun) {
     const other = first.get(trigger.fingerprint);
-    // Without a moment: at once. (One that is counted from now on has a fingerprint of its own.)
+    // Without a time: immediately. (A time relative to now has its own fingerprint.)
     if (other === undefined || (trigger.wakeAt ?? 0) < (other.wakeAt ?? 0))
       first.set(trigger.fingerprint, trigger);
   }
@@ -162,7 +162,7 @@ function deferralValues(begun: readonly DeferralWrite[]): unknown[] {
   ];
 }
 
-/** A wait that its trigger has ended, and of which the run does not know yet. */
+/** A fired wait whose outcome the run has not applied yet. */
 export interface FiredDeferral {
   readonly attempt: string;
   readonly dag_run_id: number;
@@ -206,8 +206,8 @@ export function resumableWaits(db: Connection, attempts: readonly string[]): Pro
 }
 
 /**
- * After an edit: waits of instances that wait no more. The commit wakes the triggerers, which delete the triggers that no
- * wait is left for: a trigger must not be locked after a wait. Edits are rare, so the NOTIFY may be part of them, and no
+ * After an edit: ends the waits of instances that no longer wait. The commit wakes the triggerers, which delete triggers
+ * without waits: a trigger must not be locked after a wait. Edits are rare, so the NOTIFY may be part of them, and no
  * caller can forget it.
  */
 const CANCEL = statement(

@@ -1,7 +1,6 @@
 /**
- * What waits for signals ask of the log. Signals of one exact key are read by version: their writers come one after the
- * other, so that no lower version appears later. Everything else is read by position, up to the oldest transaction that
- * is still open.
+ * Reads of the signal log for waits. Signals of one exact key are read by version: their writers are serialized, so that
+ * no lower version appears later. All other signals are read by position, up to the oldest open transaction.
  */
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -14,9 +13,9 @@ export interface SignalKey {
 }
 
 /**
- * Index: signal_key. Walks back from the newest; what it walks over is about what is read next. A signal has the time
- * at which its transaction began, so those of one key may be a little out of order: five minutes is longer than any
- * transaction of ours can last.
+ * Index: signal_key. Walks back from the newest signal, over about the rows that are read next. The time of a signal is
+ * the start of its transaction, so signals of one key may be slightly out of order: five minutes is longer than any of
+ * our transactions.
  */
 const STARTS = statement(
   "engine-signal-starts",
@@ -51,7 +50,7 @@ const HEAD = statement(
   `SELECT b.tx AS bound, ${heldMs("b.tx", "b.id")} AS held FROM ${bound("$1::xid8", "$2::bigint")} AS b`,
 );
 
-/** For each key a version below all signals of it that were sent since. */
+/** For each key a version below all its signals since the given time. */
 export async function versionsBefore(
   db: Database,
   asked: readonly (SignalKey & { readonly since: Date })[],
@@ -64,7 +63,7 @@ export async function versionsBefore(
   return versions;
 }
 
-/** For each key what comes after a version, `limit` of it at most. */
+/** For each key the signals after a version, at most `limit`. */
 export async function readKeys(
   db: Database,
   asked: readonly (SignalKey & { readonly after: number })[],
@@ -78,7 +77,7 @@ export async function readKeys(
   return found;
 }
 
-/** Where signals stand in the log; of those that retention has removed, nothing. */
+/** The positions of signals in the log; deleted ones are missing. */
 export async function placesOf(
   db: Connection,
   versions: readonly number[],
@@ -88,7 +87,7 @@ export async function placesOf(
   return new Map(rows.map(({ id, tx }) => [id, { tx, id }]));
 }
 
-/** Up to where the log can be read. `isHeld`: there is more, held back by an older transaction that is still open. */
+/** The end of the readable log. `isHeld`: there are more signals, held back by an older open transaction. */
 export async function logHead(db: Database): Promise<{ position: LogPosition; isHeld: boolean }> {
   const { held, position } = await readFar(db, async (upTo) => {
     const [rows = []] = await db.pipeline([call(HEAD, upTo?.tx ?? null, upTo?.id ?? null)]);

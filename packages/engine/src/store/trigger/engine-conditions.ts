@@ -1,13 +1,13 @@
 /**
- * What triggers that look into this database wait for: other runs, other tasks, calls of webhooks. One statement asks
- * for all waits of a kind; each finds its rows by key. Looking twice is harmless: what is true is true again.
+ * Conditions of triggers that read this database: other runs, other tasks, webhook calls. One statement checks all waits
+ * of a kind and finds the rows of each by key. Checking twice is harmless: a true condition stays true.
  */
 import type { DagRunArgs, DagRunState, ExternalTaskArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Call, type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** A wait, by any number that tells it from the others. */
+/** A wait, identified by any unique number. */
 export interface Wait<Args> {
   readonly id: number;
   readonly args: Args;
@@ -33,7 +33,7 @@ export interface FoundCall {
   readonly value: { readonly body: Json; readonly headers: Readonly<Record<string, string>> };
 }
 
-/** Either by its id or by its date: each has a unique index of its own. */
+/** By run id or by logical date: each has its own unique index. */
 const RUN_OF_WAIT = `(
      SELECT r.id, r.run_id, r.logical_date, r.state FROM dag_run r
      WHERE u.run IS NOT NULL AND r.dag_id = u.dag AND r.run_id = u.run
@@ -65,8 +65,8 @@ const TASKS = statement(
 );
 
 /**
- * Index: signal_webhook. In the order of their ids, in which calls of one webhook become visible. What a try has taken in
- * an earlier wait it does not take again: a trigger that such a try waits for is its own, and has no other waits.
+ * Index: signal_webhook. In the order of ids, in which calls of one webhook become visible. A try does not receive a call
+ * twice: if it has received calls in an earlier wait, its trigger is not shared with other waits.
  */
 const CALLS = statement(
   "engine-find-calls",
@@ -84,8 +84,8 @@ const CALLS = statement(
 );
 
 /**
- * Calls of a webhook that is a DAG's schedule, which have no run yet. The look back allows for calls that were stored
- * late; the time of the last complete look is on the trigger's row.
+ * Webhook calls without a run, for a DAG that is scheduled on the webhook. It looks back for calls that were stored late;
+ * the trigger's row has the time of the last complete check.
  */
 const NEW_CALLS = statement(
   "engine-find-new-calls",
@@ -100,14 +100,14 @@ const NEW_CALLS = statement(
 
 const MOMENT_AGO = statement("engine-moment-ago", "SELECT now() - $1 * interval '1 millisecond' AS at");
 
-/** By the database's clock, which dates everything that is looked for here. */
+/** By the database's clock, which dates all rows that are read here. */
 export async function momentAgo(db: Connection, ms: number): Promise<Date> {
   const row = await db.one<{ at: Date }>(MOMENT_AGO, [ms]);
-  if (row === undefined) throw new Error("the database did not tell the time");
+  if (row === undefined) throw new Error("the database returned no time");
   return row.at;
 }
 
-/** The run that a call of a webhook starts; by it the call is known to be dealt with. */
+/** The run id of a webhook call, which marks the call as processed. */
 export function webhookRunId(signalId: number): string {
   return `event__webhook_${signalId}`;
 }
@@ -120,7 +120,7 @@ export async function findRuns(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** Those that have ended since, or a little before; `at`: when it was looked. */
+/** Runs that have ended since, or shortly before; `at`: the time of the check. */
 export async function findEndedRuns(
   db: Database,
   since: Date,
@@ -134,7 +134,7 @@ export async function findEndedRuns(
   return { at: moment?.at ?? since, runs: runs as (Omit<FoundRun, "id"> & { dag_id: string })[] };
 }
 
-/** All instances of the task, of a mapped one in no particular order. */
+/** All instances of the task; those of a mapped task are unordered. */
 export async function findTasks(
   db: Database,
   waits: readonly Wait<ExternalTaskArgs>[],
@@ -150,7 +150,7 @@ export async function findTasks(
   return Map.groupBy(rows, (row) => row.id);
 }
 
-/** The first call since `after` of each that whoever waits for `trigger` has not taken yet. */
+/** The first call since `after` of each webhook that the waits of `trigger` have not received yet. */
 export async function findCalls(
   db: Database,
   waits: readonly Wait<{ readonly name: string; readonly after: string; readonly trigger: number }>[],
@@ -167,7 +167,7 @@ export async function findCalls(
   return new Map(rows.map((row) => [row.id, row]));
 }
 
-/** At most `limit` of each trigger, in their order. */
+/** At most `limit` per trigger, in order. */
 export function findNewCalls(
   db: Database,
   waits: readonly Wait<{ readonly name: string }>[],

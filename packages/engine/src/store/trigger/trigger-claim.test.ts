@@ -36,7 +36,7 @@ async function claim(jobId: number, options: { limit?: number; queues?: string[]
 }
 
 describe("claiming", () => {
-  it("takes what is due, of its queues, the longest waiting first, and no timed ones", async () => {
+  it("claims due triggers of its queues, the longest waiting first, and no timed ones", async () => {
     const old = await seedTrigger(db, { wakeMs: -2_000 });
     const older = await seedTrigger(db, { wakeMs: -3_000 });
     const slow = await seedTrigger(db, { queue: "slow", wakeMs: -1_000 });
@@ -52,7 +52,7 @@ describe("claiming", () => {
     expect(await nextColdIn(db, ["default"], 0)).toBeNull();
   });
 
-  it("never gives one trigger to two", async () => {
+  it("gives each trigger to one job when called concurrently", async () => {
     for (let i = 0; i < 200; i++) await seedTrigger(db);
     const both = await Promise.all(
       [a, b].map(async (job) => {
@@ -69,7 +69,7 @@ describe("claiming", () => {
     expect(free).toEqual([]);
   });
 
-  it("takes over from a job that is over: its lease ran out, it stopped, it was declared dead", async () => {
+  it("takes over from a job that stopped, was declared dead, or whose lease expired", async () => {
     const lapsed = await seedTriggerer(db, 0);
     const stopped = await seedTriggerer(db);
     const dead = await seedTriggerer(db);
@@ -84,14 +84,14 @@ describe("claiming", () => {
     expect(await deadOwners(db, a)).toEqual([]);
   });
 
-  it("does not take over for a job that may not judge", async () => {
+  it("takes nothing over without a list of dead jobs", async () => {
     const id = await seedTrigger(db, { ownerJob: await seedTriggerer(db, 0) });
     const request = { jobId: a, queues: ["default"], limit: 10, horizonMs: 0, dead: [] };
     expect(await claimTriggers(db, request)).toEqual([]);
     expect(await claim(a)).toEqual([id]);
   });
 
-  it("leaves alone the schedule of a DAG that is paused or gone", async () => {
+  it("skips the schedule of a paused or stale DAG", async () => {
     await seedDag(db, "awake");
     await seedDag(db, "paused");
     await seedDag(db, "stale");
@@ -115,7 +115,7 @@ describe("a trigger with two replicas", () => {
     expect(await claim(await seedTriggerer(db))).toEqual([]);
   });
 
-  it("has its second triggerer promoted when the first goes, and gets another second", async () => {
+  it("promotes its standby when the owner ends, and gets another standby", async () => {
     const id = await seedTrigger(db, { replicas: 2, ownerJob: a, standbyJob: b });
     await endJob(db, a);
     expect(await claim(b)).toEqual([]);
@@ -131,7 +131,7 @@ describe("a trigger with two replicas", () => {
 });
 
 describe("letting go", () => {
-  it("frees what is the job's own and nothing else", async () => {
+  it("releases the triggers of this job only", async () => {
     const mine = await seedTrigger(db, { ownerJob: a });
     const second = await seedTrigger(db, { ownerJob: b, standbyJob: a, replicas: 2 });
     const theirs = await seedTrigger(db, { ownerJob: b });
@@ -143,7 +143,7 @@ describe("letting go", () => {
     expect(await db.rows(adhoc("SELECT 1 FROM trigger WHERE owner_job IS NOT NULL"))).toEqual([]);
   });
 
-  it("tells the others in the same transaction", async () => {
+  it("notifies other triggerers in the same transaction", async () => {
     const heard = Promise.withResolvers<string>();
     const listening = await db.listen("tradewind", heard.resolve);
     await releaseAllTriggers(db, a);
@@ -151,7 +151,7 @@ describe("letting go", () => {
     await listening.close();
   });
 
-  it("keeps a schedule that failed asleep for a while", async () => {
+  it("delays a schedule that failed", async () => {
     await seedDag(db, "failing");
     const id = await seedTrigger(db, { dagId: "failing", ownerJob: a });
     await postponeTriggers(db, a, { ids: [id], delayMs: 60_000 });
@@ -160,7 +160,7 @@ describe("letting go", () => {
   });
 });
 
-it("notes polls of its own triggers, and keeps nobody waiting for it", async () => {
+it("records polls of its own triggers without waiting for locks", async () => {
   const mine = await seedTrigger(db, { ownerJob: a });
   const busy = await seedTrigger(db, { ownerJob: a });
   const theirs = await seedTrigger(db, { ownerJob: b });

@@ -1,10 +1,10 @@
 /**
- * Who runs which trigger. `trigger.owner_job` names the triggerer that runs it (`standby_job` the second of a trigger
- * with two replicas); that job's lease decides whether it still does. What nobody runs, or what a job that is over ran,
- * is anybody's.
+ * Ownership of triggers. `trigger.owner_job` is the triggerer that runs it (`standby_job` the second one of a trigger
+ * with two replicas); the lease of that job decides whether this is still valid. Any triggerer may claim a trigger
+ * without a live owner.
  *
- * Two at once: each locks what it takes and passes over what the other has locked. Died after: the rows belong to a job
- * whose lease runs out. The answer is lost: the rows are ours and we do not know; `ownedTriggers` tells.
+ * Concurrent calls: each locks the rows it claims and skips locked ones. Crash after the commit: the rows belong to a job
+ * whose lease expires. Lost reply: `ownedTriggers` returns the claimed rows.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "../database/database.ts";
@@ -13,17 +13,17 @@ import { IS_BEFORE_END } from "../plan/schedule-triggers.ts";
 import { LOCK_SCHEDULE_KEYS, tellScheduleTriggers } from "../task/state-signals.ts";
 import { LOCK_TRIGGERS } from "./triggers.ts";
 
-/** A trigger that this job is to run from now on. */
+/** A trigger that this job has to run. */
 export interface ClaimedTrigger {
   readonly id: number;
   readonly kind: string;
   readonly args: Json;
   readonly bundle_hash: string | null;
-  /** Set: every event of it starts a run of this DAG. */
+  /** Set: each of its events starts a run of this DAG. */
   readonly dag_id: string | null;
   readonly replicas: 1 | 2;
   readonly created_at: Date;
-  /** Of a schedule that looks at a state: what made the last run, and has not ceased since. */
+  /** For a schedule that observes a state: the event of the last run, until the state ends. */
   readonly last_event?: Json;
 }
 
@@ -31,23 +31,23 @@ export interface ClaimRequest {
   readonly jobId: number;
   readonly queues: readonly string[];
   readonly limit: number;
-  /** Triggers that sleep no longer than this are taken already. */
+  /** Triggers that wake within this time are claimed now. */
   readonly horizonMs: number;
-  /** Jobs that are over, of those that own triggers: see `deadOwners`. */
+  /** Ended jobs that still own triggers: see `deadOwners`. */
   readonly dead: readonly number[];
 }
 
 const CLAIMED = `t.id, t.kind, t.args, t.bundle_hash, t.dag_id, t.replicas, t.created_at,
    (SELECT m.event FROM trigger_memory m WHERE m.trigger_id = t.id) AS last_event`;
 
-/** The schedule of a DAG that is paused, gone or over sleeps with it. */
+/** The schedule of a DAG that is paused, stale or past its end sleeps. */
 const IS_AWAKE = `(t.dag_id IS NULL OR EXISTS (
      SELECT 1 FROM dag g JOIN dag_version v ON v.id = g.version_id
      WHERE g.dag_id = t.dag_id AND NOT g.is_paused AND NOT g.is_stale AND ${IS_BEFORE_END}))`;
 
 const IS_DUE = "t.timed IS NULL AND t.wake_at <= now() + $4 * interval '1 millisecond'";
 
-/** Its second triggerer goes on with what the first let go of. Never both roles in one job: that would be one replica. */
+/** The standby takes over from the owner that released it. A job never has both roles, which would be one replica. */
 const PROMOTE = statement(
   "trigger-promote",
   `WITH left_alone AS (
@@ -92,7 +92,7 @@ const CLAIM_STANDBY = statement(
    RETURNING ${CLAIMED}`,
 );
 
-/** Each owner is found by one step in the index, however many triggers it has. */
+/** One index step per owner, however many triggers it has. */
 const DEAD_OWNERS = statement(
   "trigger-dead-owners",
   `WITH RECURSIVE owner(id) AS (
@@ -126,7 +126,7 @@ const RELEASE_STANDBY = statement(
   "UPDATE trigger SET standby_job = NULL WHERE id = ANY($2::bigint[]) AND standby_job = $1",
 );
 
-/** Before the release, in the order in which all lock them. */
+/** Before the release, in the common lock order. */
 const LOCK_OWNED = statement(
   "trigger-lock-owned",
   `SELECT id FROM trigger WHERE id = ANY(ARRAY(
@@ -144,7 +144,7 @@ const RELEASE_ALL_STANDBY = statement(
   "UPDATE trigger SET standby_job = NULL WHERE standby_job = $1",
 );
 
-/** A trigger that failed and that nobody can be told of, because it is a schedule: it begins again after a while. */
+/** The failed trigger of a schedule has no wait to fail: it starts again after a delay. */
 const POSTPONE = statement(
   "trigger-postpone",
   `WITH postponed AS (
@@ -155,10 +155,10 @@ const POSTPONE = statement(
    ) ${tellScheduleTriggers("postponed", "failed", "'triggerer:' || $1::bigint")}`,
 );
 
-/** With the release, not after it: whoever lets go of everything is about to end and could not say so any more. */
+/** Part of the release: an ending process could not notify afterwards. */
 const NOTIFY = statement("trigger-notify", "SELECT pg_notify('tradewind', 'triggers')");
 
-/** Those that nobody else runs first; then, with what is left of the limit, second places of replicated ones. */
+/** Triggers without an owner first; then, within the limit, standby roles of replicated triggers. */
 export async function claimTriggers(db: Database, request: ClaimRequest): Promise<ClaimedTrigger[]> {
   const { jobId, queues, limit, horizonMs, dead } = request;
   const [, owned = []] = (await db.pipeline([
@@ -173,12 +173,12 @@ export async function claimTriggers(db: Database, request: ClaimRequest): Promis
   return [...owned, ...standby];
 }
 
-/** Jobs other than this one that are over, by the database's clock, and still own triggers. */
+/** Other jobs that have ended, by the database's clock, and still own triggers. */
 export async function deadOwners(db: Connection, jobId: number): Promise<number[]> {
   return (await db.rows<{ id: number }>(DEAD_OWNERS, [jobId])).map((row) => row.id);
 }
 
-/** What this job owns by the database's word: compared with memory it shows what was taken, deleted or put to sleep. */
+/** The stored triggers of this job; compared with memory, they show which were taken over, deleted or put to sleep. */
 export function ownedTriggers(
   db: Connection,
   jobId: number,
@@ -191,7 +191,7 @@ export async function releaseTriggers(db: Database, jobId: number, ids: readonly
   await db.pipeline([call(LOCK_TRIGGERS, ids), call(RELEASE, jobId, ids), call(RELEASE_STANDBY, jobId, ids)]);
 }
 
-/** Lets go of schedules' triggers until `delayMs` have passed. */
+/** Releases the triggers of schedules until `delayMs` have passed. */
 export async function postponeTriggers(
   db: Database,
   jobId: number,
@@ -206,7 +206,7 @@ export async function postponeTriggers(
   ]);
 }
 
-/** Lets go of everything, and tells the others at once. */
+/** Releases all triggers and notifies the other triggerers. */
 export async function releaseAllTriggers(db: Database, jobId: number): Promise<void> {
   await db.pipeline([
     call(LOCK_OWNED, jobId),

@@ -1,8 +1,8 @@
-/** What makes two waits the same: they then share one row of `trigger`, and one poll. */
+/** The identity of waits: waits with equal fingerprints share one row of `trigger`, and one poll. */
 import { createHash } from "node:crypto";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 
-/** `bundleHash` null: built in. A schedule's trigger is its DAG's alone: one that waits deletes its row when it fires. */
+/** `bundleHash` null: built in. A schedule's trigger is not shared: a trigger with waits is deleted when it fires. */
 export function triggerFingerprint(
   call: Pick<TriggerCall, "kind" | "args" | "queue" | "replicas">,
   bundleHash: string | null,
@@ -13,7 +13,7 @@ export function triggerFingerprint(
   return createHash("sha256").update(canonicalJson(parts)).digest();
 }
 
-/** The same text for equal values, whatever the order of their keys. */
+/** The same text for equal values, independent of the order of keys. */
 export function canonicalJson(value: Json): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);

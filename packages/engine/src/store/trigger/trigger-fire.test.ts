@@ -30,7 +30,7 @@ beforeEach(async () => {
 });
 
 describe("a trigger that fires", () => {
-  it("tells every wait, once, and is gone", async () => {
+  it("sets the outcome of every wait once, and is deleted", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     const other = await seedTrigger(db, { ownerJob: jobId });
     const waits = [
@@ -58,7 +58,7 @@ describe("a trigger that fires", () => {
     expect([...again.gone]).toEqual([id]);
   });
 
-  it("is refused to a job that does not own it any more, and told to be there", async () => {
+  it("is rejected from a job that no longer owns it, and reported as existing", async () => {
     const id = await seedTrigger(db, { ownerJob: await seedTriggerer(db) });
     const attempt = await seedWait(db, { runId, triggerId: id });
     const { fired, gone } = await fireTriggers(db, jobId, [{ id, outcome: event("late") }]);
@@ -66,7 +66,7 @@ describe("a trigger that fires", () => {
     expect(await waitRow(db, attempt)).toMatchObject({ waits_on: id, fired_at: null });
   });
 
-  it("fires once when two jobs are made to own it and fire at the same time", async () => {
+  it("fires once when two jobs that both own it fire concurrently", async () => {
     for (let round = 0; round < 20; round++) {
       const other = await seedTriggerer(db);
       const id = await seedTrigger(db, { ownerJob: jobId, standbyJob: other, replicas: 2 });
@@ -80,7 +80,7 @@ describe("a trigger that fires", () => {
     }
   });
 
-  it("waits for a subscriber that came first, and tells it, too", async () => {
+  it("waits for an earlier subscriber, and fires for it, too", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     let firing: ReturnType<typeof fireTriggers> | undefined;
     const attempt = await db.transaction(async (tx) => {
@@ -93,7 +93,7 @@ describe("a trigger that fires", () => {
     expect((await waitRow(db, attempt)).outcome).toEqual(event("both"));
   });
 
-  it("leaves nobody waiting for it: a subscriber that comes second finds it gone", async () => {
+  it("leaves no waits behind: a later subscriber finds it deleted", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     let subscribing: Promise<unknown> | undefined;
     await db.transaction(async (tx) => {
@@ -105,7 +105,7 @@ describe("a trigger that fires", () => {
     expect(await subscribing).toBe("23503");
   });
 
-  it("leaves alone a wait that its owner ended while it waited for it", async () => {
+  it("skips a wait that its owner ended while the fire waited for its lock", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     const attempt = await seedWait(db, { runId, triggerId: id });
     let firing: ReturnType<typeof fireTriggers> | undefined;
@@ -125,7 +125,7 @@ describe("a trigger that fires", () => {
 });
 
 describe("timed triggers", () => {
-  it("fire when they are due and not before, the null payload as their moment", async () => {
+  it("fire when due and not before, with their time as the default payload", async () => {
     const due = await seedTrigger(db, { timed: { payload: { a: "\u0000" } }, wakeMs: -50 });
     const delta = await seedTrigger(db, { timed: { payload: null }, wakeMs: -20 });
     const later = await seedTrigger(db, { timed: { payload: "later" }, wakeMs: 60_000 });
@@ -148,7 +148,7 @@ describe("timed triggers", () => {
     expect(wait).toBeGreaterThan(50_000);
   });
 
-  it("fire once, each, when two triggerers race for many of them", async () => {
+  it("fire once each when two triggerers compete for many of them", async () => {
     const attempts: string[] = [];
     for (let i = 0; i < 300; i++) {
       const id = await seedTrigger(db, { timed: { payload: i }, wakeMs: -1_000 + i });
@@ -170,11 +170,11 @@ describe("timed triggers", () => {
     expect(await db.rows(adhoc("SELECT 1 FROM trigger"))).toEqual([]);
   });
 
-  it("wait for a subscriber that came first", async () => {
+  it("wait for an earlier subscriber", async () => {
     const id = await seedTrigger(db, { timed: { payload: "x" }, wakeMs: -1 });
     const subscribed = await db.transaction(async (tx) => {
       const attempt = await seedWait(tx, { runId, triggerId: id });
-      // The row is locked by the subscriber: it is passed over, not fired without him.
+      // The subscriber has locked the row: it is skipped, not fired without this wait.
       expect((await fireDueTimed(db, 10)).triggers).toBe(0);
       return attempt;
     });
@@ -183,8 +183,8 @@ describe("timed triggers", () => {
   });
 });
 
-describe("a trigger that nobody waits for", () => {
-  it("is deleted, unless a subscriber comes in time", async () => {
+describe("a trigger without waits", () => {
+  it("is deleted, unless a wait is added in time", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     const wanted = await seedTrigger(db, { ownerJob: jobId });
     await seedWait(db, { runId, triggerId: wanted });
@@ -195,7 +195,7 @@ describe("a trigger that nobody waits for", () => {
     expect(await triggerRow(db, others)).toBeDefined();
   });
 
-  it("stays when the subscriber came first and had not committed yet", async () => {
+  it("is kept for an earlier subscriber that has not committed yet", async () => {
     const id = await seedTrigger(db, { ownerJob: jobId });
     let deleting: Promise<number[]> | undefined;
     const attempt = await db.transaction(async (tx) => {
@@ -208,7 +208,7 @@ describe("a trigger that nobody waits for", () => {
     expect((await waitRow(db, attempt)).waits_on).toBe(id);
   });
 
-  it("and that nobody runs is deleted page by page; one that is waited for, run, or a schedule stays", async () => {
+  it("is deleted in pages if it has no owner; a trigger with a wait or an owner, or of a schedule, is kept", async () => {
     const first = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
     const timed = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
     await seedWait(db, { runId, triggerId: timed });
@@ -229,7 +229,7 @@ describe("a trigger that nobody waits for", () => {
     expect(await left()).toEqual([run, schedule]);
   });
 
-  it("and that nobody runs stays when the subscriber came first and had not committed yet", async () => {
+  it("is kept without an owner for an earlier subscriber that has not committed yet", async () => {
     const id = await seedTrigger(db, { wakeMs: 3_600_000, timed: { payload: null } });
     let deleting: Promise<number> | undefined;
     const attempt = await db.transaction(async (tx) => {

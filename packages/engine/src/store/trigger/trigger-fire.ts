@@ -1,13 +1,13 @@
 /**
- * Firing: every wait on the trigger gets its outcome, and the trigger's row goes, in one transaction. Only the owner of
- * a run changes task states; it finds the fired waits of its runs afterwards.
+ * Firing: all waits on the trigger get their outcome and the trigger's row is deleted, in one transaction. Only the owner
+ * of a run changes task states; it finds the fired waits of its runs afterwards.
  *
- * The trigger is locked in a statement of its own first. A subscriber that came before the lock is then seen by the
- * statement that fires; one that comes later waits for the lock, finds the row gone and makes another. A wait that its
- * owner ended meanwhile (timeout, clear) is no longer on the trigger when its lock is given, and is left alone.
+ * The trigger is locked first, in a separate statement. The firing statement sees every subscriber from before the lock;
+ * a later subscriber waits for the lock, finds the row deleted and creates another. A wait that its owner ended meanwhile
+ * (timeout, clear) no longer references the trigger when its lock is granted, and is skipped.
  *
- * Two at once: the second waits for the lock, and then finds no row. The answer is lost: fired again, it finds no row
- * either, which means that somebody stored it, be it us.
+ * Concurrent fires: the second waits for the lock and then finds no row. Lost reply: a second fire finds no row: the
+ * event is already stored.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, TriggerEnding } from "@tradewind/sdk/program";
@@ -15,12 +15,12 @@ import { call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { LOCK_TRIGGERS } from "./triggers.ts";
 
-/** As it is stored with each wait. */
+/** As stored with each wait. */
 export type WaitOutcome =
   | {
       readonly kind: "event";
       readonly payload: Json;
-      /** Calls of webhooks, by name: see engine-conditions.ts. */
+      /** Webhook calls by name: see engine-conditions.ts. */
       readonly calls?: Readonly<Record<string, number>>;
     }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
@@ -40,9 +40,7 @@ export interface FiredWait {
   readonly try_number: number;
 }
 
-/**
- * One that another triggerer has just locked is being fired there. A schedule's trigger has no waits; see event-runs.
- */
+/** Skips triggers that another triggerer has locked to fire. The trigger of a schedule has no waits; see event-runs. */
 const LOCK_DUE = statement(
   "trigger-lock-due",
   `SELECT id, wake_at, timed FROM trigger WHERE timed IS NOT NULL AND dag_id IS NULL AND wake_at <= now()
@@ -50,9 +48,9 @@ const LOCK_DUE = statement(
 );
 
 /**
- * $1 null: timed ones, which belong to nobody. The waits are locked in the order in which every writer locks them. What is
- * told has no payload: it may be large, and each wait has it. Counted by grouping: a join of 10,000 to their waits would
- * compare each to each, for batches have no other way.
+ * $1 null: timed triggers, which have no owner. The waits are locked in the common order. The signal has no payload: it
+ * may be large, and each wait stores it. Counted by grouping: a join of 10,000 triggers to their waits would be a nested
+ * loop, the only join of a pipeline.
  */
 const FIRE = statement(
   "trigger-fire",
@@ -81,7 +79,7 @@ const FIRE = statement(
    UNION ALL SELECT * FROM fired`,
 );
 
-/** By key, as in a batch of the scheduler: a plan made while the tables were small would read them from end to end. */
+/** By key, as in a batch of the scheduler: a plan made while the tables were small would scan them. */
 const BY_KEY = statement(
   "trigger-by-key",
   `SELECT set_config('enable_seqscan', 'off', true), set_config('enable_hashjoin', 'off', true),
@@ -94,9 +92,9 @@ interface FiredRow extends Omit<FiredWait, "attempt"> {
 }
 
 export interface Fired {
-  /** The waits that each trigger ended; one that is not here is not this job's any more, and nothing was stored for it. */
+  /** The waits that each trigger ended; a missing trigger no longer belongs to this job: nothing was stored. */
   readonly fired: ReadonlyMap<number, readonly FiredWait[]>;
-  /** Triggers that are not there any more: fired before, by whomever, or waited for by nobody. */
+  /** Triggers that no longer exist: fired before, or without waits. */
   readonly gone: ReadonlySet<number>;
 }
 
@@ -115,7 +113,7 @@ export async function fireTriggers(db: Database, jobId: number, fires: readonly 
   return { fired: byTrigger(rows as FiredRow[]), gone };
 }
 
-/** Fires timed triggers that are due, the longest overdue first; call again while it answers `limit` triggers. */
+/** Fires due timed triggers, the longest overdue first; call again while it returns `limit` triggers. */
 export function fireDueTimed(
   db: Database,
   limit: number,
@@ -125,7 +123,7 @@ export function fireDueTimed(
     if (due.length === 0) return { triggers: 0, waits: 0, dagRunIds: [] };
     await tx.rows(BY_KEY);
     const outcomes = due.map(({ timed, wake_at }) =>
-      // Nothing given: the moment itself is the event.
+      // Without a payload, the time itself is the event.
       JSON.stringify({ kind: "event", payload: timed.payload ?? wake_at.toISOString() }),
     );
     const rows = await tx.rows<FiredRow>(FIRE, [

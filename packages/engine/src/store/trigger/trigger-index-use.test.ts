@@ -1,6 +1,6 @@
 /**
- * A million cold triggers must cost a triggerer nothing. Each statement is run once, on the only connection of its kind,
- * and its plan then asked for by its name.
+ * A million cold triggers must not slow a triggerer. Each statement is executed once, on the only connection of its kind,
+ * and its plan is then read by its name.
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
@@ -44,7 +44,7 @@ interface Plan {
 
 const COLD = 100_000;
 
-describe("with 100,000 cold triggers, as many timed ones and their waits", () => {
+describe("a database with 100,000 cold triggers, as many timed ones and their waits", () => {
   let db: Database;
   let jobId: number;
 
@@ -54,7 +54,7 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     const dead = await seedTriggerer(db, 0);
     await seedDag(db, "dag");
     const [runId] = await seedRuns(db, "dag", { state: "running", count: 5_000 });
-    // Far in the future; a few hundred are due, and some of those run.
+    // Far in the future; a few hundred are due, and some of those are running.
     await db.rows(
       adhoc(`INSERT INTO trigger (fingerprint, kind, args, queue, replicas, wake_at, timed, owner_job)
              SELECT sha256(i::text::bytea), 'k', '{}', CASE WHEN i % 10 = 0 THEN 'slow' ELSE 'default' END,
@@ -90,7 +90,7 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     ["trigger-wait-ends", "('{00000000-0000-0000-0000-000000000000}')"],
     ["trigger-lock-due", "(1000)"],
     ["timed-next-run", ""],
-  ])("%s reads no table from end to end", async (name, values) => {
+  ])("is not scanned by %s", async (name, values) => {
     for (const mode of ["force_custom_plan", "force_generic_plan"]) {
       await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
       const rows = await db.rows<PlanRow>(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`));
@@ -131,12 +131,12 @@ describe("with 100,000 cold triggers, as many timed ones and their waits", () =>
     ["engine-find-tasks", "('{1}', '{dag}', '{x}', '{NULL}', '{t}', '{NULL}')"],
     ["engine-find-calls", "('{1}', '{name10}', '{2026-01-01}', '{1}')"],
     ["engine-find-new-calls", "('{1}', '{name10}', 100)"],
-  ])("%s finds its rows by key", async (name, values) => {
+  ])("is read by key in %s", async (name, values) => {
     const [rows = []] = await db.pipeline([call(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`))]);
     expectShort(rows as PlanRow[], name);
   });
 
-  it("claims what is due without reading what is not", async () => {
+  it("claims due triggers without reading others", async () => {
     const sql = `EXPLAIN (ANALYZE, FORMAT JSON, TIMING OFF) EXECUTE "trigger-claim"(1, '{default,slow}', 50, 250, '{}')`;
     const [rows = []] = await db.pipeline([call(adhoc(sql))]);
     const read = nodes(planOf(rows as PlanRow[]))

@@ -1,9 +1,9 @@
-/** What a triggerer asks about triggers and about the other triggerers, and what it puts on record. */
+/** Reads and records of a triggerer about triggers and other triggerers. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** Who waits for a trigger, as far as its log needs to know. */
+/** A wait on a trigger, with the facts for its log. */
 export interface Subscriber {
   readonly trigger_id: number;
   readonly dag_id: string;
@@ -14,25 +14,25 @@ export interface Subscriber {
   readonly attempt: string;
 }
 
-/** What a triggerer tells about itself. */
+/** Facts that a triggerer reports about itself. */
 export interface TriggererFacts {
   readonly triggers: number;
   readonly capacity: number;
   readonly queues: readonly string[];
-  /** Triggers that nobody runs though they are due, because this triggerer is full. */
+  /** Due triggers without an owner, because this triggerer is full. */
   readonly unclaimed: number;
-  /** How often a process of triggers has crashed in the last ten minutes. */
+  /** Crashes of trigger processes in the last ten minutes. */
   readonly crashes: number;
   /** Triggers that are isolated because one of them crashes its process. */
   readonly suspects: number;
-  /** How often a trigger blocked the others since the start. */
+  /** How often a trigger has blocked the others since the start. */
   readonly blocked: number;
-  /** How long ago the loop of the triggers last turned. */
+  /** Milliseconds since the last iteration of the trigger loop. */
   readonly lagMs: number;
   readonly fired: FiredMembers;
 }
 
-/** Of waits for all, by the id of their trigger: the positions of the members that have fired. */
+/** For waits for all, by trigger id: the positions of the members that have fired. */
 export type FiredMembers = Readonly<Record<string, readonly number[]>>;
 
 export interface Peer {
@@ -57,7 +57,7 @@ const NEXT_COLD = statement(
    WHERE c.wake_at < 'infinity' ORDER BY c.wake_at LIMIT 1`,
 );
 
-/** Counted no further than $3, and without schedules: those of paused DAGs are free and stay so. */
+/** Counts at most $3, without schedules: those of paused DAGs stay unowned. */
 const FREE = statement(
   "trigger-count-free",
   `SELECT count(*)::int AS free FROM (
@@ -76,7 +76,7 @@ const PEERS = statement(
    ORDER BY id`,
 );
 
-/** Counted, not taken from their facts: by facts of ten seconds ago triggers would move back and forth. */
+/** Counted instead of read from facts: facts that are ten seconds old would make triggers move back and forth. */
 const LOADS = statement(
   "trigger-peer-loads",
   `SELECT u.id, (SELECT count(*) FROM trigger t WHERE t.owner_job = u.id)::int
@@ -86,7 +86,7 @@ const LOADS = statement(
 
 const NOTE_FACTS = statement("trigger-note-facts", "UPDATE job SET facts = $2 WHERE id = $1");
 
-/** A row that is locked just now is noted the next time: nobody is kept waiting for this. */
+/** Skips locked rows, which are recorded the next time: no other transaction waits for this. */
 const NOTE_POLLS = statement(
   "trigger-note-polls",
   `WITH free AS (
@@ -95,7 +95,7 @@ const NOTE_POLLS = statement(
    UPDATE trigger t SET polled_at = now() FROM free WHERE t.id = free.id`,
 );
 
-/** `$2` of each trigger, and how many there are. In order of their keys, so that every look finds the same ones first. */
+/** At most `$2` per trigger, and their number. In the order of keys, so that every call returns the same ones first. */
 const SUBSCRIBERS = statement(
   "trigger-subscribers",
   `SELECT u.id AS trigger_id, r.dag_id, d.dag_run_id, d.task_id, d.map_index, d.try_number, d.attempt
@@ -105,8 +105,8 @@ const SUBSCRIBERS = statement(
 );
 
 /**
- * Timeouts of tasks are looked up once per version and task: a manifest may have megabytes. `OFFSET 0` keeps the planner
- * from a merge join, which would read the runs from their first id on.
+ * Task timeouts are read once per version and task: a manifest may have megabytes. `OFFSET 0` prevents a merge join,
+ * which would read all runs from the first id on.
  */
 const WAIT_ENDS = statement(
   "trigger-wait-ends",
@@ -141,13 +141,13 @@ const UNWAITED = statement(
      AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)`,
 );
 
-/** Holds off subscribers, and whoever else would fire, delete or take these; in the order in which all lock them. */
+/** Blocks subscribers, and other transactions that fire, delete or claim these triggers; in the common lock order. */
 export const LOCK_TRIGGERS = statement(
   "trigger-lock",
   "SELECT id FROM trigger WHERE id = ANY($1::bigint[]) ORDER BY fingerprint FOR UPDATE",
 );
 
-/** After the lock, as a statement of its own: it must see the subscriber that the lock waited for. */
+/** A separate statement after the lock: it must see the subscriber that the lock waited for. */
 const DELETE_UNWAITED = statement(
   "trigger-delete-unwaited",
   `DELETE FROM trigger t WHERE t.id = ANY($2::bigint[]) AND (t.owner_job = $1 OR t.standby_job = $1)
@@ -156,9 +156,9 @@ const DELETE_UNWAITED = statement(
 );
 
 /**
- * A page of all triggers by id. Those that nobody runs, because they only wait for their moment, are in nobody's hands
- * when the last wait on them ends, is edited away or goes with its run: whoever ends a wait has locked it, and must not
- * lock a trigger after that. They are looked through bit by bit instead.
+ * A page of all triggers by id. A cold trigger has no owner that could delete it when its last wait ends, is cancelled by
+ * an edit or is deleted with its run. The transaction that ends the wait has locked the wait, and must not lock a trigger
+ * after that. So these triggers are checked page by page instead.
  */
 const UNWAITED_COLD = statement(
   "trigger-unwaited-cold",
@@ -169,22 +169,22 @@ const UNWAITED_COLD = statement(
    LEFT JOIN LATERAL (SELECT 1 AS one FROM deferral d WHERE d.waits_on = p.id LIMIT 1) AS w ON true`,
 );
 
-/** As above: after the lock, and again only what nobody has taken meanwhile. */
+/** As above: after the lock, and only triggers that are still unowned. */
 const DELETE_COLD = statement(
   "trigger-delete-cold",
   `DELETE FROM trigger t WHERE t.id = ANY($1::bigint[]) AND t.owner_job IS NULL AND t.standby_job IS NULL
      AND t.dag_id IS NULL AND NOT EXISTS (SELECT 1 FROM deferral d WHERE d.waits_on = t.id)`,
 );
 
-/** Milliseconds until the next timed trigger fires (negative: overdue), null when there is none. */
+/** Milliseconds until the next timed trigger fires (negative: overdue), null if there is none. */
 export async function nextTimedIn(db: Database): Promise<number | null> {
-  // By the index, also when the table was empty when the plan was made.
+  // In a pipeline: it uses the index even if the plan was made while the table was empty.
   const [rows = []] = await db.pipeline([call(NEXT_TIMED)]);
   const row = (rows as { wait: string }[])[0];
   return row ? Number(row.wait) : null;
 }
 
-/** Milliseconds until the next cold trigger of these queues is to be claimed, null when there is none. */
+/** Milliseconds until the next cold trigger of these queues has to be claimed, null if there is none. */
 export async function nextColdIn(
   db: Database,
   queues: readonly string[],
@@ -195,7 +195,7 @@ export async function nextColdIn(
   return row ? Number(row.wait) : null;
 }
 
-/** How many triggers of these queues are due and run by nobody, up to `limit`. */
+/** The number of due triggers of these queues without an owner, up to `limit`. */
 export async function countFree(
   db: Database,
   request: { readonly queues: readonly string[]; readonly horizonMs: number; readonly limit: number },
@@ -204,12 +204,12 @@ export async function countFree(
   return (rows as { free: number }[])[0]?.free ?? 0;
 }
 
-/** The other triggerers that are alive. */
+/** The other live triggerers. */
 export function livePeersOf(db: Connection, jobId: number): Promise<Peer[]> {
   return db.rows<Peer>(PEERS, [jobId]);
 }
 
-/** How many triggers each of these jobs has. */
+/** The number of triggers of each of these jobs. */
 export async function triggersOf(db: Connection, jobIds: readonly number[]): Promise<Map<number, number>> {
   if (jobIds.length === 0) return new Map();
   const rows = await db.rows<{ id: number; triggers: number }>(LOADS, [jobIds]);
@@ -224,8 +224,7 @@ export async function notePolls(db: Database, jobId: number, ids: readonly numbe
   if (ids.length > 0) await db.pipeline([call(NOTE_POLLS, jobId, ids)]);
 }
 
-/** At most `limit` of each trigger, the longest waiting first. */
-/** By attempt: when its wait times out, or its try does; of those that have neither timeout, null. */
+/** By attempt: when its wait or its try times out; null without a timeout. */
 export async function waitEndsOf(
   connection: Connection,
   attempts: readonly string[],
@@ -249,13 +248,13 @@ export async function dagsOfRuns(db: Connection, ids: readonly number[]): Promis
   return new Map(rows.map((row) => [row.id, row.dag_id]));
 }
 
-/** Triggers of this job that nobody waits for any more; a hint: `deleteUnwaited` looks again under the lock. */
+/** Triggers of this job without waits; a hint: `deleteUnwaited` checks again under the lock. */
 export async function unwaitedTriggers(db: Database, jobId: number): Promise<number[]> {
   const [rows] = await db.pipeline([call(UNWAITED, jobId)]);
   return (rows as { id: number }[]).map((row) => row.id);
 }
 
-/** Deletes those that still nobody waits for; answers which. */
+/** Deletes those that still have no waits, and returns their ids. */
 export async function deleteUnwaited(db: Database, jobId: number, ids: readonly number[]): Promise<number[]> {
   if (ids.length === 0) return [];
   const [, rows] = await db.pipeline([call(LOCK_TRIGGERS, ids), call(DELETE_UNWAITED, jobId, ids)]);
@@ -263,8 +262,8 @@ export async function deleteUnwaited(db: Database, jobId: number, ids: readonly 
 }
 
 /**
- * Deletes those of the next `limit` triggers after `after` that nobody runs and nobody waits for. Answers where to go on:
- * 0 when the last was among them.
+ * Deletes those of the next `limit` triggers after `after` that have neither owner nor waits. Returns where to continue:
+ * 0 after the last one.
  */
 export async function deleteUnwaitedCold(db: Database, after: number, limit: number): Promise<number> {
   const [pages = []] = await db.pipeline([call(UNWAITED_COLD, after, limit)]);

@@ -17,7 +17,7 @@ function record(tx: Connection, name: string, body: number) {
   return recordWebhook(tx, { name, sender: "s", value: { body, headers: {} } });
 }
 
-it("is written by one caller of a name at a time: versions are in the order of the commits", async () => {
+it("serializes the calls of one webhook: versions are in commit order", async () => {
   const held = Promise.withResolvers<void>();
   const stored = Promise.withResolvers<number>();
   const first = db.transaction(async (tx) => {
@@ -25,7 +25,7 @@ it("is written by one caller of a name at a time: versions are in the order of t
     await held.promise;
   });
   const id = await stored.promise;
-  // Another name waits for nobody.
+  // Another webhook is not blocked.
   await db.transaction((tx) => record(tx, "payments", 0));
   let isSecond = false;
   const second = db

@@ -1,4 +1,4 @@
-/** What came in from outside, as signals: kept for whoever waits for it, now or in a moment, until retention. */
+/** Webhook calls as signals: kept until retention for waits that exist now or begin later. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
@@ -10,13 +10,13 @@ const WEBHOOK_NAMESPACE = "webhook";
 /** `signal.value` of a webhook. */
 interface WebhookValue {
   readonly body: Json;
-  /** Those that tell what it is; none that proves who sent it. */
+  /** Descriptive headers only, without credentials. */
   readonly headers: { readonly [name: string]: string };
 }
 
 /**
- * Answers its place among the signals, and when it came by the database's clock. To be called as late in a transaction
- * as any that sends signals: whoever else calls this webhook waits for its end, so that calls are heard in their order.
+ * Returns the call's signal id, and its time by the database's clock. Call it late in the transaction, as every function
+ * that sends signals: other calls of this webhook wait for its end, so that calls are received in order.
  */
 export async function recordWebhook(
   tx: Connection,
@@ -28,8 +28,8 @@ export async function recordWebhook(
 }
 
 /**
- * Whose idempotency keys those of callers with a signed URL are. Its row was never valid as a token: no text has this
- * hash, and it had expired before it was made.
+ * The owner of the idempotency keys of callers with a signed URL. Its row was never a valid token: no text has this hash,
+ * and it expired before it was created.
  */
 export async function webhookCaller(connection: Connection): Promise<number> {
   const found = await connection.one<{ id: number }>(FIND_CALLER, [NO_TOKEN]);

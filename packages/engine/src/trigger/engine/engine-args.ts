@@ -1,7 +1,7 @@
 /**
- * The arguments of triggers that wait for something in this database. One statement asks for all waits of a kind: what
- * it cannot take of one would keep it from answering any. So they are read before they are asked for, and what does not
- * fit fails the one trigger that has it.
+ * The arguments of triggers that wait for something in this database. One statement serves all waits of a kind, so a
+ * single value that PostgreSQL rejects would fail the statement for all of them. Arguments are therefore validated
+ * first, and invalid ones fail only their own trigger.
  */
 import type { DagRunArgs, ExternalTaskArgs, SignalArgs, WebhookArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -21,7 +21,7 @@ import { isMoment } from "../../model/trigger/trigger-call.ts";
 
 const MAX_INTEGER = 2 ** 31 - 1;
 
-/** As the database writes it: JavaScript also takes the 30th of February. */
+/** Compared with the database's format: JavaScript also accepts February 30. */
 const moment: Reader<string> = (value) => {
   if (!isMoment(value)) throw new Misfit(["has to be an ISO instant"]);
   return new Date(value).toISOString();
@@ -39,7 +39,7 @@ const index: Reader<number> = (value) => {
 
 const run = { dagId: key, runId: orNull(key), logicalDate: orNull(moment) };
 
-/** `missing` is left out where it says nothing: waits that are stored already look as ever. */
+/** Leaves out a `missing` that is undefined, so that stored waits keep their form. */
 const runArgs: Reader<DagRunArgs> = (value) => {
   const { missing, ...others } = Object(value) as Record<string, unknown>;
   if (missing !== undefined && missing !== "fail") throw new Misfit(['missing: has to be "fail"']);
@@ -71,7 +71,7 @@ const READERS: Readonly<Record<string, Reader<object>>> = {
   }),
 };
 
-/** @throws TriggerRefusal that says what does not fit. */
+/** @throws TriggerRefusal that names the invalid argument. */
 export function engineArgs(kind: string, args: Json): Json {
   try {
     return (READERS[kind]?.(args) ?? args) as Json;

@@ -22,7 +22,7 @@ const facts = (value: Json): SignalFacts => ({
   from: null,
 });
 
-/** Few names and values, so that many fit. */
+/** Few names and values, so that many patterns match. */
 const small: fc.Arbitrary<Json> = fc.letrec<{ value: Json }>((tie) => ({
   value: fc.oneof(
     { depthSize: "small" },
@@ -38,7 +38,7 @@ const waits: fc.Arbitrary<SignalArgs[]> = fc.array(
     .map((some) => ({ ...OPEN, ...some }) as SignalArgs),
 );
 
-it("names every wait that a signal fits, also after others have left", () => {
+it("returns every wait that a signal matches, also after other waits were removed", () => {
   fc.assert(
     fc.property(waits, fc.array(small), fc.array(fc.nat()), (all, values, leaving) => {
       const index = new WaitIndex<{ args: SignalArgs }>();
@@ -55,7 +55,7 @@ it("names every wait that a signal fits, also after others have left", () => {
   );
 });
 
-it("does not name those that wait for another value", () => {
+it("does not return waits for another value", () => {
   const index = new WaitIndex<{ args: SignalArgs }>();
   const wait = (id: number) => ({ args: { ...OPEN, where: { order: { id } } } });
   const all = Array.from({ length: 1_000 }, (_, id) => wait(id));

@@ -1,6 +1,6 @@
 /**
- * Which of many waits for one signal a value may be for. Thousands of runs may wait for the same signal, each for the
- * one that has its own order: they are found by that, instead of being asked one by one.
+ * Finds the waits that a signal's value may match. Thousands of runs may wait for the same signal, each with its own
+ * order number: the index finds them by that number instead of testing each wait.
  */
 import type { SignalArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -8,7 +8,7 @@ import type { SignalFacts } from "../../model/index.ts";
 
 type Scalar = string | number | boolean | null;
 
-/** One thing that a value must have to fit. */
+/** One scalar that a value must contain to match. */
 interface Mark {
   readonly path: readonly string[];
   readonly value: Scalar;
@@ -52,7 +52,7 @@ export class WaitIndex<Wait extends { readonly args: SignalArgs }> {
     if (shelf?.waits.size === 0) this.#shelves.delete(name);
   }
 
-  /** All that the signal fits, and some that it does not. */
+  /** All waits that the signal matches, and some that it does not. */
   candidates({ value }: SignalFacts): Wait[] {
     const found = [...this.#unmarked];
     for (const { path, waits } of this.#shelves.values()) {
@@ -68,7 +68,7 @@ function markOf({ equals, where }: SignalArgs): Mark | null {
   return equals === null ? null : firstScalar(equals.value, []);
 }
 
-/** Lists are left alone: they have no names. */
+/** Lists are skipped: their elements have no names. */
 function firstScalar(pattern: Json, path: readonly string[]): Mark | null {
   if (typeof pattern !== "object" || pattern === null) return { path, value: pattern };
   if (Array.isArray(pattern) || path.length > 20) return null;

@@ -27,7 +27,7 @@ function args(key: string, more: Partial<SignalArgs> = {}): Json {
 const drafts = (key: string, values: readonly Json[], more: Partial<SignalDraft> = {}): SignalDraft[] =>
   values.map((value) => ({ namespace: "default", key, value, sender: "test", ...more }));
 
-/** Stored, and nobody told. */
+/** Stores a signal without a wake-up. */
 async function store(key: string, value: Json, more: Partial<SignalDraft> = {}): Promise<number> {
   const [sent] = await sendSignals(rig.db, drafts(key, [value], more));
   return sent!.id;
@@ -48,7 +48,7 @@ const isWaiting = async (attempt: string) => (await waitRow(rig.db, attempt)).fi
 const isOwned = () => rig.until(async () => (await rig.owners()).every((owner) => owner !== null), "a claim");
 
 describe("a wait for a signal", () => {
-  it("fires with one that was sent just before, but not with one from before its moment", async () => {
+  it("fires with a signal that was sent just before, but not with one from before its start", async () => {
     await store("paid", "long ago");
     await rig.db.rows(adhoc("UPDATE signal SET created_at = now() - interval '1 hour'"));
     const version = await store("paid", "just before");
@@ -63,7 +63,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(fresh)).toEqual(event("paid", "now", next));
   });
 
-  it("takes the first that fits: by key, by a part of the value, by the value, by the run that sent it", async () => {
+  it("fires with the first match: by key, by part of the value, by the value, by the run that sent it", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const run = { dagId: "dag", runId: "manual__a/b", taskId: "t" };
     const own = await wait(args("n", { inRun: run && { dagId: run.dagId, runId: run.runId } }));
@@ -84,7 +84,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(other)).toMatchObject({ payload: { value: 1 } });
   });
 
-  it("goes on after the one that was taken before, however many there are", async () => {
+  it("continues after the last consumed signal, with any number of signals", async () => {
     const sent = await sendSignals(
       rig.db,
       drafts(
@@ -104,7 +104,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(later)).toEqual(event("tick", "more", version));
   });
 
-  it("may name many keys at once, and goes by the order of the log", async () => {
+  it("may name many keys at once, and follows the order of the log", async () => {
     const [a, b] = await sendSignals(rig.db, [...drafts("line.1", ["a"]), ...drafts("line.2", ["b"])]);
     await store("else", "c");
     await rig.triggerer({ lease: LONG_LEASE });
@@ -118,7 +118,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(third)).toEqual(event("line.3", "d", version));
   });
 
-  it("by pattern finds what an older open transaction held back, though nobody tells", async () => {
+  it("by pattern finds a signal that an older open transaction hid, without a wake-up", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const held = await wait(args("line.*"));
     const exact = await wait(args("line.1"));
@@ -126,14 +126,14 @@ describe("a wait for a signal", () => {
     await rig.db.transaction(async (tx) => {
       await tx.rows(adhoc("INSERT INTO signal (namespace, key, sender) VALUES ('default', 'other', 'test')"));
       await send("line.1", "x");
-      // Of one key alone the order is known without waiting for others.
+      // The order within one key is known without waiting for other transactions.
       expect(await rig.outcome(exact)).toMatchObject({ payload: { value: "x" } });
       expect(await isWaiting(held)).toBe(true);
     });
     expect(await rig.outcome(held)).toMatchObject({ payload: { value: "x" } });
   });
 
-  it("hears what the engine itself tells of tasks and webhooks, whose keys have no order", async () => {
+  it("matches the engine's own signals about tasks and webhooks, whose keys have no order", async () => {
     await rig.db.rows(
       adhoc(`INSERT INTO signal (namespace, key, value, sender) VALUES ('task', 'dag/r/t', '"success"', 'scheduler'),
              ('webhook', 'orders', '{"body":1,"headers":{}}', 'caller')`),
@@ -145,7 +145,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(hook)).toMatchObject({ payload: { value: { body: 1 } } });
   });
 
-  it("for what the engine tells is woken by its news", async () => {
+  it("for the engine's own signals is woken by state changes", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const task = await wait(args("dag/r/t", { namespace: "task", where: { state: "success" } }));
     const anything = await wait(args("dag/*", { namespace: "*" }));
@@ -178,7 +178,7 @@ describe("a wait for a signal", () => {
     await database.close();
   });
 
-  it("is one of several in a joint wait", async () => {
+  it("can be a member of a joint wait", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const member = (given: Json) => ({
       ...{ kind: "tradewind.signal", args: given, source: "builtin", queue: "default", replicas: 1 },
@@ -194,7 +194,7 @@ describe("a wait for a signal", () => {
     });
   });
 
-  it("with arguments that cannot be asked for fails, and no other", async () => {
+  it("with invalid arguments fails without failing other waits", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const sound = await wait(args("paid"));
     const broken = await wait(args("paid", { since: "soon" }));
@@ -203,7 +203,7 @@ describe("a wait for a signal", () => {
     expect(await rig.outcome(sound)).toMatchObject({ payload: { value: 1 } });
   });
 
-  it("can be asked once, by a task that polls", async () => {
+  it("can be checked once, by a task that polls", async () => {
     const begun = new Date(Date.now() - 60_000);
     const check = (given: Json) =>
       checkEngineTrigger(rig.db, { kind: "tradewind.signal", args: given }, begun);
@@ -216,13 +216,13 @@ describe("a wait for a signal", () => {
       ),
     );
     expect(await check(args("paid", { equals: { value: 249 } }))).toMatchObject({ value: 249 });
-    // Others on the same server may hold the log back for a moment.
+    // Other transactions on the same server may hide the newest signals for a moment.
     await rig.until(async () => (await check(args("p*"))) !== undefined, "the signals to be readable");
     expect(await check(args("p*", { equals: { value: 248 } }))).toMatchObject({ value: 248 });
   });
 });
 
-it("asks for a look only while somebody waits for signals", async () => {
+it("polls signals only while there are waits for them", async () => {
   const engine = new EngineTriggers(rig.db);
   const asked: number[] = [];
   const found: Finding[] = [];
@@ -238,7 +238,7 @@ it("asks for a look only while somebody waits for signals", async () => {
   const trigger = { bundle_hash: null, dag_id: null, replicas: 1 as const, created_at: new Date(PAST) };
   engine.add({ ...trigger, id: 1, kind: "tradewind.signal", args: args("paid") });
   watch.hear("signals");
-  // What the engine tells of itself is not what this one waits for.
+  // This wait is not for the engine's own signals.
   for (const topic of ["states", "runs", "fired", "tasks"] as const) watch.hear(topic);
   expect(asked).toHaveLength(1);
   await watch.look();

@@ -1,9 +1,11 @@
 /**
- * Waits for signals, looked at together: those for one exact key share what is read of it, each from where its own last
- * look ended. A wait fires with the first signal that fits it, sent since its moment, also before it began to wait.
+ * Waits for signals, evaluated together: waits for the same exact key share its rows, each from its own last position.
+ * A wait fires with the first signal that matches it and was sent since the wait's start time, possibly before the wait
+ * was created.
  *
- * What was found stays here until it is taken: a look that fails half way loses nothing.
+ * Matches stay here until `take` returns them: a poll that fails half way loses nothing.
  */
+
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
 import { fitsWait, hasWildcard, type SignalFacts } from "../../model/index.ts";
 import { isReserved, likePattern, RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";
@@ -14,21 +16,20 @@ import {
   type LogPosition,
   startSince,
 } from "../../store/signal/signals-position.ts";
-import { readMatching, type SignalRow } from "../../store/signal/signals-read.ts";
+import { readMatching, type SignalRow, signalFacts } from "../../store/signal/signals-read.ts";
 import {
   logHead,
   placesOf,
   readKeys,
   versionsBefore,
 } from "../../store/trigger/engine-conditions-signals.ts";
-import { signalFacts } from "./engine-signals-facts.ts";
 import { WaitIndex } from "./engine-signals-index.ts";
 
 const KEYS_AT_ONCE = 500;
 const ROWS_OF_A_KEY = 100;
 const LAST_VERSION = Number.MAX_SAFE_INTEGER;
 
-/** One wait; `from` is where the next look begins, null before the first. */
+/** One wait; `from` is the position of its next poll, null before the first. */
 interface Wait<From> {
   readonly id: number;
   readonly args: SignalArgs;
@@ -70,7 +71,7 @@ class Group<From> {
     return [...this.#waits.values()].filter(({ from }) => from === null);
   }
 
-  /** Where the one that is furthest behind begins; null: nobody waits. */
+  /** The position of the wait that is furthest behind; null if there are no waits. */
   get from(): From | null {
     let first: From | null = null;
     for (const { from } of this.#waits.values())
@@ -78,7 +79,7 @@ class Group<From> {
     return first;
   }
 
-  /** Answers those that a signal ends; they are no longer of this group. */
+  /** Returns the waits that the signals end, and removes them from this group. */
   offer(rows: readonly SignalRow[], at: (row: SignalRow) => From): [number, SignalEvent][] {
     const found: [number, SignalEvent][] = [];
     for (const row of rows) {
@@ -99,9 +100,9 @@ class Group<From> {
 }
 
 export interface SignalLook {
-  /** false: there was more than the time allowed for. */
+  /** False if the time ran out before everything was read. */
   readonly isComplete: boolean;
-  /** Something is stored that cannot be read yet, because an older transaction is still open. */
+  /** A signal is stored but not readable yet, because an older transaction is still open. */
   readonly isHeld: boolean;
 }
 
@@ -111,7 +112,7 @@ export class SignalWaits {
   readonly #keys = new Map<string, Group<number>>();
   readonly #patterns = new Map<string, Group<LogPosition>>();
   readonly #found = new Map<number, SignalEvent>();
-  /** null: to be found out. */
+  /** Null: not computed yet. */
   #wantsStates: boolean | null = false;
 
   constructor(database: Database) {
@@ -122,7 +123,7 @@ export class SignalWaits {
     return this.#keys.size + this.#patterns.size + this.#found.size;
   }
 
-  /** Somebody waits for what the engine itself tells. Asked at each of its batches. */
+  /** True if a wait is for the engine's own signals. Read for each batch. */
   get wantsStates(): boolean {
     this.#wantsStates ??= [...this.#patterns.values()].some(({ namespace }) => isReserved(namespace));
     return this.#wantsStates;
@@ -151,7 +152,7 @@ export class SignalWaits {
     leave(this.#patterns, nameOf(args), id);
   }
 
-  /** What was found since the last time. */
+  /** The matches since the last call. */
   take(): [number, SignalEvent][] {
     const found = [...this.#found];
     this.#found.clear();
@@ -166,7 +167,7 @@ export class SignalWaits {
     return { isComplete: isRead && isMatched, isHeld: head.isHeld };
   }
 
-  /** Each key is looked at once, whatever the time; what is left of the longer ones while there is some. */
+  /** Reads each key once regardless of the time limit, and the rest of longer keys while time remains. */
   async #lookAtKeys(deadline: number): Promise<boolean> {
     await this.#locate();
     let open = [...this.#keys.values()];
@@ -180,9 +181,9 @@ export class SignalWaits {
     return true;
   }
 
-  /** Answers those of which there is more. */
+  /** Returns the groups that have more to read. */
   async #readKeys(groups: readonly Group<number>[]): Promise<Group<number>[]> {
-    // Who stopped waiting in the meantime leaves a group that asks for nothing.
+    // If all waits of a group were removed meanwhile, the group requests nothing.
     const asked = groups.map(({ from, key, namespace }) => ({ namespace, key, after: from ?? LAST_VERSION }));
     const read = await readKeys(this.#database, asked, ROWS_OF_A_KEY);
     return groups.filter((group, at) => {
@@ -230,7 +231,7 @@ export class SignalWaits {
     return true;
   }
 
-  /** After the signal that was taken last, if it is still there; otherwise from its moment on. */
+  /** After the signal that was consumed last if it still exists, otherwise from the wait's start time on. */
   async #place({ fresh }: Group<LogPosition>): Promise<void> {
     if (fresh.length === 0) return;
     const taken = fresh.flatMap(({ args }) => (args.after === null ? [] : [args.after]));
@@ -248,12 +249,12 @@ export class SignalWaits {
   }
 }
 
-/** Writers of the other namespaces do not come one after the other, or are in no index by key. */
+/** In the other namespaces, writers are not serialized per key, or there is no index by key. */
 function isReadByKey(args: SignalArgs): boolean {
   return !hasWildcard(args) && !RESERVED_NAMESPACES.has(args.namespace);
 }
 
-/** Without an id: who was found has left already. */
+/** Without an id: the matched waits were already removed from the group. */
 function leave<From>(groups: Map<string, Group<From>>, name: string, id?: number): void {
   const group = groups.get(name);
   if (id !== undefined) group?.delete(id);

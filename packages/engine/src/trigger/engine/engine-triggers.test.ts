@@ -54,7 +54,7 @@ const taskArgs = (facts: object) => ({
 });
 
 describe("a wait for another run", () => {
-  it("fires at once when the run is there already, by its id and by its date", async () => {
+  it("fires at once if the run already exists, by its id and by its date", async () => {
     const date = "2026-01-01T00:00:00.000Z";
     await seedRun("r1", "success", date);
     await rig.triggerer({ lease: LONG_LEASE });
@@ -65,10 +65,10 @@ describe("a wait for another run", () => {
     expect(await rig.outcome(byDate.attempt)).toEqual({ kind: "event", payload: event });
   });
 
-  it("waits for a run that does not exist yet, says so, and fires when a run has ended", async () => {
+  it("waits for a run that does not exist yet, logs that, and fires when the run has ended", async () => {
     const { job } = await rig.triggerer({ lease: LONG_LEASE });
     const { attempt } = await rig.wait("tradewind.dagrun", null, { args: runArgs({ runId: "later" }) });
-    await rig.until(async () => (await rig.log(attempt)).length > 1, "what it says");
+    await rig.until(async () => (await rig.log(attempt)).length > 1, "its log line");
     expect((await rig.log(attempt)).map(({ message }) => message)).toEqual([
       expect.stringMatching(/^Waiting for tradewind.dagrun .*"later"/),
       'There is no run "later" of DAG "other" yet; waiting for it, too.',
@@ -86,7 +86,7 @@ describe("a wait for another task", () => {
   it.each([
     ["at a wake-up", { lease: LONG_LEASE }, "states"],
     ["at a sweep when the wake-up is lost", {}, null],
-  ])("fires when the task has ended, though its run has not: %s", async (_, options, topic) => {
+  ])("fires when the task has ended although its run has not: %s", async (_, options, topic) => {
     const id = await seedRun("r1", "running");
     await seedTask(id, "running");
     await rig.triggerer(options);
@@ -98,7 +98,7 @@ describe("a wait for another task", () => {
     expect(await rig.outcome(attempt)).toEqual({ kind: "event", payload });
   });
 
-  it("fails when the task has failed, naming it", async () => {
+  it("fails and names the task if the task has failed", async () => {
     const id = await seedRun("r1", "running");
     await seedTask(id, "upstream_failed");
     await rig.triggerer({ lease: LONG_LEASE });
@@ -110,14 +110,14 @@ describe("a wait for another task", () => {
         message: 'Task "load" of DAG "other" is upstream_failed in run "r1".',
       },
     });
-    await rig.until(async () => (await rig.log(attempt)).length > 1, "its last word");
+    await rig.until(async () => (await rig.log(attempt)).length > 1, "its last log line");
     expect((await rig.log(attempt)).at(-1)).toMatchObject({
       level: "error",
       message: expect.stringContaining("EXTERNAL_TASK_FAILED"),
     });
   });
 
-  it("waits for all instances of a mapped one, and for one of them when asked", async () => {
+  it("waits for all instances of a mapped task, or for one of them if given", async () => {
     const id = await seedRun("r1", "running");
     await seedTask(id, "success", 0);
     await seedTask(id, "running", 1);
@@ -137,7 +137,7 @@ describe("a wait for another task", () => {
 });
 
 describe("a wait for a webhook", () => {
-  it("fires with the first call since it began, or since the moment it names", async () => {
+  it("fires with the first call since it began, or since the given time", async () => {
     const { created_at } = await ring("paid", "before");
     await ring("paid", "just before");
     await rig.triggerer({ lease: LONG_LEASE });
@@ -169,7 +169,7 @@ describe("a joint wait", () => {
     timed: null,
   });
 
-  it("puts together what is run and what is looked at, whichever comes first", async () => {
+  it("combines running and observed members in any order", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const bundle = await rig.bundle("demo.say", "yield args.say;");
     const members = {
@@ -187,7 +187,7 @@ describe("a joint wait", () => {
     });
   });
 
-  it("of nothing but what is looked at needs no runner, and fails with its first failure", async () => {
+  it("of observed members only needs no runner, and fails with its first failure", async () => {
     const id = await seedRun("r1", "success");
     await seedTask(id, "failed");
     await rig.triggerer({ lease: LONG_LEASE });
@@ -209,7 +209,7 @@ describe("a joint wait", () => {
   });
 });
 
-describe("arguments that cannot be asked for", () => {
+describe("invalid arguments", () => {
   const RUN = "tradewind.dagrun";
   const TASK = "tradewind.externaltask";
   const HOOK = "tradewind.webhook";
@@ -218,20 +218,16 @@ describe("arguments that cannot be asked for", () => {
   });
 
   it.each([
-    [RUN, "a date that is none", runArgs({ logicalDate: "yesterday" })],
-    [RUN, "a day that no calendar has", runArgs({ logicalDate: "0000-01-01T00:00:00Z" })],
+    [RUN, "an invalid date", runArgs({ logicalDate: "yesterday" })],
+    [RUN, "a date out of range", runArgs({ logicalDate: "0000-01-01T00:00:00Z" })],
     [RUN, "a NUL", runArgs({ runId: "a\u0000b" })],
     [RUN, "nothing", null],
-    [TASK, "an index that is none", taskArgs({ runId: "r1", mapIndex: 2 ** 40 })],
+    [TASK, "an invalid index", taskArgs({ runId: "r1", mapIndex: 2 ** 40 })],
     [TASK, "no states", { ...taskArgs({ runId: "r1" }), states: null }],
-    [HOOK, "a moment that is none", { name: "hook", after: "soon" }],
-    [
-      "tradewind.all",
-      "a member that is none",
-      { members: { a: null, b: call(RUN, runArgs({ runId: "r1" })) } },
-    ],
+    [HOOK, "an invalid time", { name: "hook", after: "soon" }],
+    ["tradewind.all", "an invalid member", { members: { a: null, b: call(RUN, runArgs({ runId: "r1" })) } }],
     ["tradewind.all", "a member's date", { members: { a: call(RUN, runArgs({ logicalDate: "never" })) } }],
-  ])("of %s (%s) fail the one that has them, and no other", async (kind, _, args) => {
+  ])("of %s (%s) fail only their own trigger", async (kind, _, args) => {
     await seedRun("r1", "success");
     const broken = await rig.wait(kind, null, { args: args as Json });
     const sound = await rig.wait(RUN, null, { args: runArgs({ runId: "r1" }) });
@@ -244,12 +240,12 @@ describe("arguments that cannot be asked for", () => {
     expect(job.size).toBe(0);
   });
 
-  it("are the task's own mistake when a task asks", async () => {
+  it("fail a task that polls with them", async () => {
     const asked = checkEngineTrigger(rig.db, { kind: RUN, args: runArgs({ logicalDate: "x" }) }, new Date());
     await expect(asked).rejects.toMatchObject({ code: "TRIGGER_ARGS_INVALID" });
   });
 
-  it("may be written in more ways than one", async () => {
+  it("accept every valid spelling", async () => {
     await seedRun("r1", "success", "2026-03-02T00:00:00.000Z");
     await rig.triggerer({ lease: LONG_LEASE });
     const { attempt } = await rig.wait(RUN, null, {
@@ -259,7 +255,7 @@ describe("arguments that cannot be asked for", () => {
   });
 });
 
-it("what a look has found is not lost when the rest of it fails", async () => {
+it("keeps the findings of a poll that fails half way", async () => {
   await seedTask(await seedRun("r1", "success"), "success");
   const run = await rig.wait("tradewind.dagrun", null, { args: runArgs({ runId: "r1" }) });
   const task = await rig.wait("tradewind.externaltask", null, { args: taskArgs({ runId: "r1" }) });
@@ -268,7 +264,7 @@ it("what a look has found is not lost when the rest of it fails", async () => {
     await tx.rows(adhoc("LOCK TABLE task_instance IN ACCESS EXCLUSIVE MODE"));
     triggerer = rig.triggerer({ lease: LONG_LEASE });
     await waitingForLock(rig.db);
-    // Longer than a look waits for a lock.
+    // Longer than the lock timeout of a poll.
     const isWaiting = adhoc(
       "SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
     );

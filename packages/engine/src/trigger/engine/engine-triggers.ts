@@ -1,10 +1,10 @@
 /**
- * Triggers that wait for something in this database: another run, another task, the call of a webhook, a signal. They
- * are not run but looked at, all of a kind with one statement, when something happened that may concern them.
- * Level-triggered: what is true already fires at the first look.
+ * Triggers that wait for something in this database: another run, another task, a webhook call, a signal. They do not
+ * run: the engine polls all triggers of a kind with one statement after an event that may concern them.
+ * Level-triggered: a condition that already holds fires at the first poll.
  *
- * A joint wait may have such members beside others. Then the others are run as a joint wait of their own, and its event
- * is put together with ours here. If the process dies, the triggerer that takes the trigger over looks at everything again.
+ * A joint wait may combine such members with others. Then the others run as a joint wait of their own, and its event is
+ * merged with ours here. If the process dies, the triggerer that takes the trigger over polls everything again.
  */
 import type {
   DagRunArgs,
@@ -39,10 +39,10 @@ import { engineArgs } from "./engine-args.ts";
 import { type SignalLook, SignalWaits } from "./engine-signals.ts";
 import { JointProgress } from "./joint-progress.ts";
 
-/** Calls of one webhook that become runs in one look. */
+/** Calls of one webhook that become runs in one poll. */
 const CALLS_AT_ONCE = 100;
 
-/** What a look found out. */
+/** The result of a poll. */
 export type Finding =
   | { readonly kind: "outcome"; readonly id: number; readonly outcome: TriggerOutcome }
   /** For a schedule: an event of which the source needs no acknowledgement, and which is known by its run's id. */
@@ -52,23 +52,23 @@ export type Finding =
   /** Every call of its webhook so far has its run. */
   | { readonly kind: "complete"; readonly id: number };
 
-/** One thing that is waited for: a trigger, or a member of one. */
+/** One condition to wait for: a trigger, or a member of one. */
 interface Condition {
   readonly trigger: ClaimedTrigger;
-  /** Of a member: the joint waits that it is in, the innermost first, and its name in each. */
+  /** Members only: the enclosing joint waits, the innermost first, and the member's name in each. */
   readonly path: readonly { readonly state: JointWaitState; readonly name: string }[];
   readonly kind: string;
   readonly args: Json;
   wasMissing: boolean;
 }
 
-/** A joint wait with members of ours. */
+/** A joint wait with observed members. */
 interface Joint {
   readonly state: JointWaitState;
   readonly isAny: boolean;
   /** Its event, once there is one. */
   whole: TriggerOutcome | null;
-  /** Of `any`: the event is of a member of ours. */
+  /** `any` only: the event is from an observed member. */
   isOurs: boolean;
 }
 
@@ -82,7 +82,7 @@ export class EngineTriggers {
   readonly #signals: SignalWaits;
   readonly #runs: RunLooks;
   #lastNumber = 0;
-  /** Conditions for which `isStep` holds. */
+  /** Number of conditions for which `isStep` holds. */
   #steps = 0;
 
   constructor(database: Database) {
@@ -95,7 +95,7 @@ export class EngineTriggers {
     return this.#numbers.size;
   }
 
-  /** For what is published only on request: the end of a task, the start of a run. */
+  /** True if a trigger waits for events that are published only on request: the end of a task, the start of a run. */
   get waitsForSteps(): boolean {
     return this.#steps > 0;
   }
@@ -104,16 +104,16 @@ export class EngineTriggers {
     return this.#signals.size > 0;
   }
 
-  /** For what the engine itself tells. */
+  /** True if a trigger waits for the engine's own signals. */
   get waitsForStates(): boolean {
     return this.#signals.wantsStates;
   }
 
   /**
-   * Takes what is ours of a trigger. Answers the arguments, possibly null, with which the rest has to be run;
-   * undefined: there is no rest.
+   * Adds the observed part of a trigger. Returns the arguments, possibly null, for the part that has to run;
+   * undefined if nothing has to run.
    *
-   * @throws TriggerRefusal when the arguments cannot be asked for; then nothing was taken.
+   * @throws TriggerRefusal if the arguments are invalid; then nothing was added.
    */
   add(trigger: ClaimedTrigger): Json | undefined {
     const { id, kind } = trigger;
@@ -129,7 +129,7 @@ export class EngineTriggers {
     if (ours.length === 0) return trigger.args;
     const rest = members.filter(([, call]) => !leavesOf(kind, call).every(isEngineKind));
     const state = new JointWaitState(trigger);
-    // All of them are read before the first is added.
+    // Validate all members before adding the first.
     const conditions = ours.flatMap(([name, call]) => conditionsOf(trigger, call, [{ state, name }]));
     this.#joint.set(id, { state, isAny: kind === ANY_KIND, whole: null, isOurs: false });
     for (const condition of conditions) this.#add(condition);
@@ -144,7 +144,7 @@ export class EngineTriggers {
     this.progress.remove(id);
   }
 
-  /** An outcome of what was run, put together with ours; null: there is still something to wait for, or it came second. */
+  /** Merges an outcome of the running part with ours. Null: members are still missing, or the event came second. */
   merge(id: number, outcome: TriggerOutcome): TriggerOutcome | null {
     const joint = this.#joint.get(id);
     if (joint === undefined || outcome.kind !== "event" || joint.whole === outcome) return outcome;
@@ -154,12 +154,12 @@ export class EngineTriggers {
     return joint.whole;
   }
 
-  /** Whether the event that was stored is one of what is run: of `any`, an event that came second is not stored. */
+  /** True if the stored event is from the running part: a second event of `any` is not stored. */
   wantsAck(id: number): boolean {
     return this.#joint.get(id)?.isOurs !== true;
   }
 
-  /** At everything but signals. Nothing is over before all of it was read: what a look that fails has found is not lost. */
+  /** Polls everything but signals. No condition is removed before everything is read: a poll that fails loses no finding. */
   async look(): Promise<Finding[]> {
     const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
     const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
@@ -176,7 +176,7 @@ export class EngineTriggers {
     return looks.flatMap((findings) => findings());
   }
 
-  /** At signals, until `deadline` by `performance.now()`. */
+  /** Polls signals until `deadline` by `performance.now()`. */
   async lookAtSignals(deadline: number): Promise<SignalLook & { readonly findings: Finding[] }> {
     const look = await this.#signals.look(deadline);
     const findings = this.#signals.take().flatMap(([number, event]) => {
@@ -241,7 +241,7 @@ export class EngineTriggers {
       this.#database,
       waits.map(({ id, condition }) => {
         const { name, after } = condition.args as unknown as WebhookArgs;
-        // Not given: of a run that has not begun. Others wait for calls since their run began (trigger-call.ts).
+        // Absent for a run that has not begun. Other waits are for calls since their run began (trigger-call.ts).
         const since = after ?? condition.trigger.created_at.toISOString();
         return { id, args: { name, after: since, trigger: condition.trigger.id } };
       }),
@@ -259,7 +259,7 @@ export class EngineTriggers {
       });
   }
 
-  /** As a schedule: every call is a run. */
+  /** As a schedule: every call becomes a run. */
   async #lookForCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const asked = waits.map(({ condition }) => ({
       id: condition.trigger.id,
@@ -280,7 +280,7 @@ export class EngineTriggers {
 
   #happened(number: number, condition: Condition, outcome: TriggerOutcome): Finding[] {
     const { trigger, path } = condition;
-    // It is over for this job: what it said is kept until it is stored, and a look costs nothing more.
+    // Ended for this job: the outcome is kept until it is stored, and needs no further polls.
     this.#delete(number);
     if (path.length === 0 || outcome.kind !== "event") return [{ kind: "outcome", id: trigger.id, outcome }];
     const joint = this.#joint.get(trigger.id);
@@ -308,7 +308,7 @@ function whole(event: MemberEvent | null): TriggerOutcome | null {
   return { kind: "event", payload, key, ...(calls !== undefined && { calls }) };
 }
 
-/** The kinds of a member's triggers: its own, or those of a joint wait. */
+/** The kinds of a member's triggers: its own kind, or the kinds inside a joint wait. */
 function leavesOf(kind: string, call: TriggerCall): string[] {
   if (!isTriggerCall(call)) throw badArguments(kind, "members: not all are triggers");
   if (!isJointKind(call.kind)) return [call.kind];
@@ -339,7 +339,7 @@ function isStep({ args, kind }: Condition): boolean {
   return kind === RUN_KIND && !isForEnd(args as unknown as DagRunArgs);
 }
 
-/** One look at a call of such a kind, for tasks that poll; `since` stands for the moment the wait began. */
+/** Polls one call of such a kind once, for tasks that poll; `since` is the time the wait began. */
 export async function checkEngineTrigger(
   database: Database,
   call: Pick<TriggerCall, "kind" | "args">,
@@ -378,9 +378,9 @@ function taskOutcome(
   return { kind: "event", payload, key: `${first.run_id} ${state}` };
 }
 
-/** Whoever waits has seen it: it was deleted meanwhile. */
+/** A waiter has seen the run before, so it was deleted meanwhile. */
 function runGone(args: DagRunArgs): TriggerOutcome {
-  const message = `Run ${runName(args)} was deleted while it was waited for.`;
+  const message = `Run ${runName(args)} was deleted during the wait for it.`;
   return { kind: "failed", error: { name: "DagRunGone", message, stack: null, code: "DAG_RUN_GONE" } };
 }
 

@@ -1,4 +1,4 @@
-/** Which members of a wait for all have fired, as the row of its triggerer says. */
+/** The members of a wait for all that have fired, as recorded in the triggerer's row. */
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { it } from "vitest";
 import { TriggererRig } from "../../../test/support/triggerer-rig.ts";
@@ -10,7 +10,7 @@ function call(kind: string, args: Json, source: "builtin" | "bundle" = "builtin"
 }
 const hook = (name: string) => call("tradewind.webhook", { name, after: "2020-01-01T00:00:00.000Z" });
 
-it("is reported for members that a process runs and for those that the engine observes, until the wait ends", async () => {
+it("reports running and observed members until the wait ends", async () => {
   const rig = await TriggererRig.open();
   try {
     const ring = (name: string) =>

@@ -1,20 +1,20 @@
 /**
- * Which members of the waits for all have fired, for people to see. The events themselves are kept by whatever observes the
- * members; they are not stored before the last one has come. If this process dies, the triggerer that takes over observes
- * every member again, and reports the progress as its own.
+ * The fired members of waits for all, for display. The observers of the members keep the events themselves; they are
+ * stored only after the last member has fired. If this process dies, the triggerer that takes over observes every
+ * member again and reports its own progress.
  */
 import { ALL_KIND, membersOf } from "../../model/index.ts";
 import type { ClaimedTrigger } from "../../store/trigger/trigger-claim.ts";
 import type { FiredMembers } from "../../store/trigger/triggers.ts";
 
-/** Waits that a triggerer reports on: its row is read by others all the time, and must stay short. */
+/** Limit of reported waits: other processes read this row all the time, so it must stay short. */
 const MAX_REPORTED = 1_000;
 
 interface Progress {
   readonly names: readonly string[];
   /** Observed by the engine. */
   readonly observed: Set<string>;
-  /** As the process of triggers has reported last: after its restart, none. */
+  /** The last report of the trigger process: empty after its restart. */
   running: readonly string[];
 }
 
@@ -43,14 +43,14 @@ export class JointProgress {
     this.#hasChanged = true;
   }
 
-  /** Whether there is something new since it was last asked. */
+  /** True if something has changed since the last call. */
   takeChange(): boolean {
     const hadChanged = this.#hasChanged;
     this.#hasChanged = false;
     return hadChanged;
   }
 
-  /** By the position of each member: names are the author's, and may hold what no operator of JSON takes. */
+  /** By position: authors choose the names, and a name may contain characters that JSON operators do not accept. */
   report(): FiredMembers {
     const fired: Record<string, number[]> = {};
     let left = MAX_REPORTED;

@@ -1,7 +1,7 @@
 /**
- * When a triggerer looks at signals: when somebody sent some, or the engine told something that is waited for; again at once while there is more than one look can deal
- * with, soon while an older open transaction holds something back (nobody tells when that one ends), and now and then
- * where NOTIFY does not work. Not at all while nobody waits and no DAG is scheduled on them.
+ * When a triggerer polls signals: after a signal was sent or the engine published a state that a wait is for; again at
+ * once while one poll cannot process everything; soon while an older open transaction hides signals (its end sends no
+ * wake-up); and periodically where NOTIFY does not work. Never while there are no waits and no DAG is scheduled on signals.
  */
 
 import { type Topic, tellsOfStates, type WakeUps } from "../../job/wake-up.ts";
@@ -10,23 +10,23 @@ import type { Database } from "../../store/database/database.ts";
 import { SignalSchedules } from "../schedule/signal-schedules.ts";
 import type { EngineTriggers, Finding } from "./engine-triggers.ts";
 
-/** For one look: a turn must leave time for everything else. */
+/** Time limit of one poll: the loop must have time left for everything else. */
 const LOOK_MS = 200;
 const HELD_MS = 8;
 const HELD_MAX_MS = 64;
-/** Without NOTIFY. */
+/** Poll interval without NOTIFY. */
 const DEAF_MS = 500;
 
 export interface SignalWatchOptions {
   readonly database: Database;
   readonly logger: Logger;
   readonly engine: EngineTriggers;
-  /** Asks for a look: now, or after so many milliseconds. */
+  /** Requests a poll now, or after this many milliseconds. */
   readonly ask: (ms: number) => void;
   readonly isDeaf: () => boolean;
   readonly wakeUps: Pick<WakeUps, "wantStates">;
   readonly onFound: (findings: readonly Finding[]) => void;
-  /** Runs were made. */
+  /** Called after runs were created. */
   readonly onRuns: () => void;
 }
 
@@ -41,7 +41,7 @@ export class SignalWatch {
     this.#schedules = new SignalSchedules(options);
   }
 
-  /** A look that takes long is followed by as long a rest. */
+  /** A long poll is followed by an equally long pause. */
   hear(topic: Topic | ""): void {
     const isWanted = topic === "signals" ? !this.#isIdle : tellsOfStates(topic) && this.#wantsStates;
     if (isWanted) this.#options.ask(Math.max(0, this.#restUntil - performance.now()));
@@ -61,7 +61,7 @@ export class SignalWatch {
     let [isComplete, isHeld] = [true, false];
     if (engine.waitsForSignals) {
       const waits = await engine.lookAtSignals(deadline);
-      // Before anything else can fail: they are told once.
+      // First, before anything else can fail: findings are returned only once.
       onFound(waits.findings);
       ({ isComplete, isHeld } = waits);
     }

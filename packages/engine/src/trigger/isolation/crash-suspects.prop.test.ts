@@ -12,23 +12,23 @@ interface Played {
 
 interface Play {
   readonly ids: readonly number[];
-  /** One kind unless told. */
+  /** One kind by default. */
   readonly kindOf?: (id: number) => string;
   /** How long each guilty trigger needs to crash its process. */
   readonly guilty: ReadonlyMap<number, number>;
   /** From 0 to 1, for each crash. */
   readonly chance: () => number;
-  /** Which trigger is seen at work when a process crashes. */
+  /** The trigger that is observed running when a process crashes. */
   readonly seen?: (ids: readonly number[]) => number | null;
   readonly maxCrashes: number;
 }
 
-/** Plays processes that crash when the first guilty trigger in them has had its time, until none is left. */
+/** Simulates processes that crash when the first guilty trigger in them has run long enough, until no guilty trigger is left. */
 function play({ ids, guilty, chance, kindOf = () => "", seen = () => null, maxCrashes }: Play): Played {
   const suspects = new CrashSuspects();
   const failed: number[] = [];
   const alive = new Set(ids);
-  /** By group: when its process began. By trigger: the process it is in, and when it would crash it. */
+  /** By group: when its process began. By trigger: its process, and when it would crash that process. */
   const startedAt = new Map<number, number>();
   const place = new Map<number, { group: number; crashAt: number }>();
   let now = 0;
@@ -42,7 +42,7 @@ function play({ ids, guilty, chance, kindOf = () => "", seen = () => null, maxCr
       if (!groups.has(group)) startedAt.set(group, now);
       groups.add(group);
       const needsMs = guilty.get(id);
-      // Up to half as long again: another start, other neighbours.
+      // Up to 50% longer: a different start and different neighbours.
       const crashAt = needsMs === undefined ? Number.POSITIVE_INFINITY : now + needsMs * (1 + chance() / 2);
       place.set(id, { group, crashAt });
     }
@@ -113,7 +113,7 @@ describe("suspects of crashes", () => {
     );
   });
 
-  it("fails every trigger of a leaking class of which there are many", () => {
+  it("fails every trigger of a leaking class with many triggers", () => {
     const ids = Array.from({ length: 200 }, (_, id) => id);
     const guilty = new Map(ids.slice(100, 150).map((id) => [id, 13_000]));
     const kindOf = (id: number) => `class ${Math.floor(id / 50)}`;
@@ -123,7 +123,7 @@ describe("suspects of crashes", () => {
     expect(harmful).toBeLessThan(5);
   });
 
-  it("finds one leak among ten thousand triggers in a few crashes, however slow it is", () => {
+  it("finds one leak among ten thousand triggers in a few crashes, even a slow one", () => {
     const ids = Array.from({ length: 10_000 }, (_, id) => id);
     for (const culprit of [0, 4_321]) {
       for (const ms of [50, 13_000, 6 * 3_600_000]) {
@@ -137,7 +137,7 @@ describe("suspects of crashes", () => {
     }
   });
 
-  it("isolates first the trigger that was seen at work, and is not misled when that is innocent", () => {
+  it("isolates the observed trigger first, and is not misled if that trigger is innocent", () => {
     const ids = Array.from({ length: 1_000 }, (_, id) => id);
     const guilty = new Map([[500, 20_000]]);
     const facts = { ids, guilty, chance: () => 0.5, maxCrashes: 200 };
@@ -148,7 +148,7 @@ describe("suspects of crashes", () => {
     expect(wrong.crashes).toBeLessThan(20);
   });
 
-  it("acquits everybody when a process crashed by accident", () => {
+  it("acquits all triggers if a process crashed by accident", () => {
     const suspects = new CrashSuspects();
     const four = [1, 2, 3, 4].map((id) => ({ id, kind: "" }));
     const crash = { group: MAIN, suspects: four, at: 100_000, lifetimeMs: 60_000, seen: null };
@@ -162,7 +162,7 @@ describe("suspects of crashes", () => {
     expect(suspects.nextAcquittal()).toBeNull();
   });
 
-  it("counts only crashes in a row of a trigger that is alone", () => {
+  it("counts only consecutive crashes of a trigger that is alone", () => {
     const suspects = new CrashSuspects();
     let at = 0;
     const crash = () => suspects.crashed({ ...ALONE, group: suspects.groupOf(7), at: ++at });
@@ -174,7 +174,7 @@ describe("suspects of crashes", () => {
     expect(suspects.groupOf(7)).toBe(MAIN);
   });
 
-  it("suspects nobody of a crash in which nobody ran", () => {
+  it("suspects no trigger of a crash in which none ran", () => {
     const suspects = new CrashSuspects();
     suspects.crashed({ ...ALONE, suspects: [], group: MAIN, at: 0 });
     expect(suspects.size).toBe(0);

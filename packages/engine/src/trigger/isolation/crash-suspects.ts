@@ -1,23 +1,23 @@
 /**
- * Which triggers share a process, after a process of triggers has crashed and the guilty one is unknown.
- * Pure: from events and their times it decides which trigger runs in which process. It lives in the memory of one triggerer; when
- * that ends, or a trigger moves to another triggerer, the search begins again with the next crash.
+ * Which triggers share a process after a trigger process has crashed and the guilty trigger is unknown. Pure: it
+ * assigns triggers to processes from events and their times. The state is in the memory of one triggerer; when that
+ * triggerer ends, or a trigger moves to another one, the search starts again with the next crash.
  *
  * The triggers of a crashed process are suspects. They are split into groups, one process each; when a group crashes,
  * it is split again, until a trigger is alone. Only a trigger that crashes its own process, several times, is guilty.
  * A group that has survived a multiple of the time that the crash took is acquitted: its triggers return to the main
- * process, with all that were never suspected. A leak that needs minutes to fill the memory so gets its minutes.
+ * process, to the triggers that were never suspected. So a leak that needs minutes to fill the memory gets its minutes.
  *
  * The number of groups is bounded. Where a split needs room, two groups are merged: two that have survived for as long
  * as the crash took, or else the two largest, if they are at least as large as the group to be split. So the smallest
- * group that crashes can always be split sooner or later, and a search ends however many are guilty.
+ * group that crashes can always be split eventually, and the search ends for any number of guilty triggers.
  */
 
 /** The process of all triggers that are not suspected. */
 export const MAIN = 0;
 /** Processes of suspects at the same time. */
 export const MAX_GROUPS = 6;
-/** Into so many groups the triggers of a crashed process are split, if there is room. */
+/** Number of groups that the triggers of a crashed process are split into, if there is room. */
 const PARTS = 3;
 /** One crash of its own process may be an accident of the machine, and two a coincidence. */
 export const CRASHES_ALONE = 3;
@@ -25,25 +25,25 @@ export const CRASHES_ALONE = 3;
 const SURVIVAL_FACTOR = 3;
 /** After this long a group may have to share a process with another that has survived as long. */
 const MERGE_FACTOR = 1.5;
-/** What crashes at once may take this long on a busy machine. */
+/** An immediate crash may take this long on a busy machine. */
 const MIN_CRASH_MS = 3_000;
 
 export interface Suspect {
   readonly id: number;
-  /** Triggers of one class, in one version: if one of them leaks, all do, more often than not. */
+  /** Triggers of one class in one version: if one of them leaks, usually all do. */
   readonly kind: string;
 }
 
 export interface Crash {
-  /** Whose process crashed: `MAIN`, or the number of a group. */
+  /** The group whose process crashed: `MAIN`, or its number. */
   readonly group: number;
   /** The triggers that ran in it. */
   readonly suspects: readonly Suspect[];
-  /** In milliseconds, by a clock that never goes back. */
+  /** In milliseconds, by a monotonic clock. */
   readonly at: number;
   /** How long the process had lived. */
   readonly lifetimeMs: number;
-  /** The trigger whose code held up the process when it crashed: suspected first. Null: none was seen. */
+  /** The trigger whose code blocked the process when it crashed: suspected first. Null if none was observed. */
   readonly seen: number | null;
 }
 
@@ -51,7 +51,7 @@ interface Group {
   readonly ids: Set<number>;
   /** Groups that were split from the same crash of the main process. */
   readonly origin: number;
-  /** How long the guilty one needed to crash its process. */
+  /** How long the guilty trigger needed to crash its process. */
   readonly crashMs: number;
   readonly since: number;
 }
@@ -64,7 +64,7 @@ export class CrashSuspects {
   #lastGroup = MAIN;
   #lastOrigin = 0;
 
-  /** How many triggers are suspected. */
+  /** Number of suspected triggers. */
   get size(): number {
     return this.#groupOf.size;
   }
@@ -77,7 +77,7 @@ export class CrashSuspects {
     return this.#groupOf.get(id) ?? MAIN;
   }
 
-  /** Answers the trigger that is guilty, if this crash has proven one. */
+  /** Returns the guilty trigger if this crash has proven one. */
   crashed(crash: Crash): number | null {
     const { at, group, suspects } = crash;
     const crashMs = Math.max(crash.lifetimeMs, MIN_CRASH_MS);
@@ -104,13 +104,13 @@ export class CrashSuspects {
         );
       }
     } else if (group !== MAIN) {
-      // It keeps its process, which begins again.
+      // It keeps its process, which restarts.
       this.#put([], group, facts);
     }
     return null;
   }
 
-  /** It has ended, or was stopped. */
+  /** The trigger has ended, or was stopped. */
   forget(id: number): void {
     this.#crashesAlone.delete(id);
     this.#remove(id);
@@ -124,13 +124,13 @@ export class CrashSuspects {
     }
   }
 
-  /** When the next group is to be acquitted, if it survives; null: nobody is suspected. */
+  /** When the next group is acquitted if it survives; null if no trigger is suspected. */
   nextAcquittal(): number | null {
     const moments = [...this.#groups.values()].map(acquittalAt);
     return moments.length === 0 ? null : Math.min(...moments);
   }
 
-  /** The crash of one part says how long the others of that part's origin have to survive. */
+  /** The crash of one part determines how long the other parts of the same origin have to survive. */
   #learn(origin: number, crashMs: number): void {
     for (const [number, group] of this.#groups) {
       if (group.origin !== origin || group.crashMs <= crashMs) continue;
@@ -147,7 +147,7 @@ export class CrashSuspects {
     const count = Math.min(wanted, room);
     if (count < 2) return [suspects];
     const first = suspects.filter(({ id }) => id === seen);
-    // It may have been at work by chance: the others must become fewer, too.
+    // It may have been running by chance: the other suspects must be split too.
     if (first.length === 0 || count < 3) return parts(suspects, count);
     return [
       first,
@@ -158,12 +158,12 @@ export class CrashSuspects {
     ];
   }
 
-  /** For the parts of this group, which is replaced by them. */
+  /** Free groups for the parts of this group, which they replace. */
   #room(group: number): number {
     return MAX_GROUPS - this.#groups.size + (this.#groups.has(group) ? 1 : 0);
   }
 
-  /** Survivors are merged with survivors only: an innocent one must not suffer for one that is still to crash. */
+  /** Survivors are merged only with survivors: an innocent trigger must not share a process with one that is about to crash. */
   #makeRoom(need: { at: number; group: number; size: number; isUrgent: boolean }): boolean {
     const others = [...this.#groups].filter(([number]) => number !== need.group);
     const hasSurvived = ([, { crashMs, since }]: [number, Group]) => need.at - since > MERGE_FACTOR * crashMs;
@@ -173,7 +173,7 @@ export class CrashSuspects {
       .sort(([, a], [, b]) => b.ids.size - a.ids.size);
     const [one, two] = survivors.length >= 2 ? survivors : need.isUrgent ? larger : [];
     if (one === undefined || two === undefined) return false;
-    // What two survivors have shown, each in a process of its own, counts.
+    // The time that both survivors have survived, each in a process of its own, counts.
     const since = survivors.length >= 2 ? Math.max(one[1].since, two[1].since) : need.at;
     this.#merge(one, two, since);
     return true;
@@ -213,7 +213,7 @@ function acquittalAt({ crashMs, since }: Group): number {
   return since + SURVIVAL_FACTOR * crashMs;
 }
 
-/** By kind where there are several: then those of a leaking kind soon run without any others. */
+/** By kind if there are several: then triggers of a leaking kind are soon separated from the others. */
 function parts(suspects: readonly Suspect[], count: number): (readonly Suspect[])[] {
   const kinds = [...Map.groupBy(suspects, ({ kind }) => kind).values()].sort((a, b) => b.length - a.length);
   if (kinds.length === 1) return slices(suspects, count);

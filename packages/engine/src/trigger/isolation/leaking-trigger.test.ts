@@ -1,8 +1,8 @@
-/** A trigger that crashes its process is found by isolating the triggers from each other; only that one fails. */
+/** A trigger that crashes its process is found by isolating triggers from each other; only that trigger fails. */
 import { expect, it } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../../test/trigger/runner-under-test.ts";
 
-/** Of one class, so that nothing but its arguments tells the leaking one from its neighbours. */
+/** All of one class, so that only the arguments distinguish the leaking trigger from its neighbours. */
 const WATCHES = triggerText(
   "watches",
   `const kept = [];
@@ -25,16 +25,16 @@ it("fails a trigger that leaks memory, Buffers included, and none of its neighbo
   const crashes = () =>
     under.heard.filter((each) => each.on === "engine" && each.message.includes("starting another")).length;
   await under.until(() => crashes() > 0);
-  // In the main process: those of the suspects go on crashing.
+  // In the main process: the processes of the suspects keep crashing.
   under.run(LATE, "watches", bundle);
   await under.event(LATE);
   expect(under.outcomes(LEAKING)).toEqual([]);
   const failure = await under.failure(LEAKING);
   expect(failure.code).toBe("TRIGGER_CRASHED");
   expect(failure.message).toMatch(/nothing else ran, 3 times: memory: it used \d+ MB, the limit is 256 MB/);
-  // In thirds, the keeper of the rig included: 10, 3 or 4, 1 or 2, and alone.
+  // Split in thirds, including the rig's own trigger: 10, 3 or 4, 1 or 2, and alone.
   expect(crashes()).toBeLessThanOrEqual(3 + 3);
-  // It was never restarted, or it would count from 1 again.
+  // It was never restarted: a restarted trigger would count from 1 again.
   under.runner.ack(LATE);
   expect(await under.event(LATE, 2)).toBe(2);
   for (const id of ids) {

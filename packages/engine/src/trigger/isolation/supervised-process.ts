@@ -1,9 +1,8 @@
 /**
- * One process of triggers, replaced whenever it ends: because it crashed, hung, was held up by one of its triggers, or
- * has loaded many bundles that nothing uses any more (what Node has loaded it cannot unload). Every trigger is started
- * again from its arguments.
+ * One trigger process, replaced whenever it ends: because it crashed, hung, was blocked by one of its triggers, or has
+ * loaded many unused bundles (Node cannot unload a module). Every trigger is started again from its arguments.
  *
- * It owns which triggers are to run in it and which of their events await acknowledgement. An event that was reported
+ * It owns the set of triggers to run in the process and the events that await acknowledgement. An event that was reported
  * and is not yet acknowledged may come again after a restart, so its receiver deduplicates.
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
@@ -19,17 +18,17 @@ import { TriggerChild } from "../process/trigger-child.ts";
 import type { TriggerRunnerOptions } from "../process/trigger-runner-options.ts";
 import { type Entry, TriggerRoster } from "../triggerer/trigger-roster.ts";
 
-/** Triggers per message: what is made in one piece must not keep this process from its heartbeat. */
+/** Triggers per message: building one large message must not delay this process's heartbeat. */
 const CHUNK = 500;
-/** With more bundles that nothing uses a child is replaced, when it suits; with twice as many at once. */
+/** A child with more unused bundles than this is replaced at a quiet moment; with twice as many, at once. */
 const MAX_DEAD_BUNDLES = 50;
-/** So long a trigger may take to pass on that its event is stored. */
+/** How long a trigger may take to pass on that its event is stored. */
 const FAREWELL_MS = 1_000;
-/** How long a child that is replaced may take for its triggers' cleanups. */
+/** How long a replaced child may take for its triggers' cleanups. */
 const RENEWAL_MS = 5_000;
 const FIRST_DELAY_MS = 100;
 const MAX_DELAY_MS = 5_000;
-/** Crashes further apart than this are not in a row. */
+/** Crashes further apart than this are not consecutive. */
 const IN_A_ROW_MS = 60_000;
 
 export interface ProcessParts {
@@ -43,18 +42,18 @@ export interface ProcessParts {
 
 export interface ProcessCrash {
   readonly reason: string;
-  /** What ran in it; nothing: it could not even be started. */
+  /** The triggers that ran in the process; empty if it could not be started. */
   readonly running: readonly TriggerWork[];
   readonly lifetimeMs: number;
-  /** The trigger whose code held it up in the end. */
+  /** The trigger whose code blocked the process at the end. */
   readonly seen: number | null;
 }
 
 export interface ProcessListener {
   readonly reports: RunnerReports;
-  /** It is over: it has had its last word, or has failed. */
+  /** The trigger has ended: it reported its last outcome, or has failed. */
   ended(entry: Entry): void;
-  /** Before the next child is started: with what is then to run in this process. */
+  /** Called before the next child is started, to decide which triggers run in it. */
   crashed(crash: ProcessCrash): void;
 }
 
@@ -67,19 +66,19 @@ export class SupervisedProcess {
   #child: TriggerChild | null = null;
   #startedAt = 0;
   #isReady = false;
-  /** Runs while there is nothing to run. */
+  /** Armed while there is nothing to run. */
   #idle: NodeJS.Timeout | null = null;
-  /** The child was told to end: for want of work, or because it has loaded too much. */
+  /** The child was ordered to end: it has no work, or has loaded too many bundles. */
   #isRetiring = false;
   #late: NodeJS.Timeout | null = null;
-  /** Runs while the child has loaded too much. */
+  /** Armed while the child has loaded too many bundles. */
   #renewal: NodeJS.Timeout | null = null;
   #acknowledgedAt = 0;
   #outbox: Entry[] = [];
   #again: NodeJS.Timeout | null = null;
   /** The child is being ended because of a trigger that has failed for it. */
   #isBlamed = false;
-  /** In a row. */
+  /** Consecutive crashes. */
   #crashes = 0;
   #progressAt = performance.now();
   #isClosing = false;
@@ -96,7 +95,7 @@ export class SupervisedProcess {
     });
   }
 
-  /** Of the child that is alive now. */
+  /** Process id of the live child. */
   get pid(): number | undefined {
     return this.#child?.pid;
   }
@@ -105,7 +104,7 @@ export class SupervisedProcess {
     return this.#roster.size;
   }
 
-  /** When its loop last proved to be turning. Without a trigger there is nothing that could fail to make progress. */
+  /** When its loop last proved to be turning. Without a trigger, no progress is expected. */
   get progressAt(): number {
     if (this.#child === null && this.#roster.size === 0) return performance.now();
     return this.#child?.answeredAt ?? this.#progressAt;
@@ -119,7 +118,7 @@ export class SupervisedProcess {
     this.#attend();
   }
 
-  /** Its event is stored. Of a child that is gone nobody goes on; what its successor said has waited for this. */
+  /** The event is stored. A child that has ended needs no acknowledgement; an outcome of its successor was held until now. */
   ack(entry: Entry): void {
     const { unacknowledged, serial, held } = entry;
     if (unacknowledged === null) return;
@@ -132,7 +131,7 @@ export class SupervisedProcess {
     }
   }
 
-  /** Aborts them and runs their cleanups; nothing more is heard of them from here. */
+  /** Aborts the triggers and runs their cleanups; they report nothing more. */
   stop(entries: readonly Entry[], why: TriggerAbortKind): void {
     const serials: number[] = [];
     for (const entry of entries) {
@@ -155,7 +154,7 @@ export class SupervisedProcess {
     clearTimeout(late);
   }
 
-  /** A child, watched and pinged, costs a little all the time: there is one only while there is something to run. */
+  /** A child that is monitored and pinged has a constant cost: it exists only while there is something to run. */
   #attend(): void {
     if (this.#isClosing) return;
     if (this.#roster.size > 0) {
@@ -176,15 +175,15 @@ export class SupervisedProcess {
   }
 
   /**
-   * An event that awaits its acknowledgement, or whose trigger is just passing that on, would come again from the next
-   * child: the change waits for a moment without one, up to a limit. What the child says from then on is ignored;
-   * none of it is acknowledged, so it comes again.
+   * An event that awaits its acknowledgement, or that its trigger is just acknowledging to its source, would come again
+   * from the next child: the replacement waits for a moment without such events, up to a limit. Later reports of the old
+   * child are ignored; they are not acknowledged, so they come again.
    */
   #renew(): void {
     this.#renewal = null;
     const { deadBundles, size } = this.#roster;
     const limit = this.#maxDeadBundles;
-    // One without work goes by itself.
+    // A child without work ends on its own.
     if (deadBundles <= limit || this.#child === null || !this.#isReady || size === 0) return;
     const isCalm = this.#roster.isCalm && performance.now() - this.#acknowledgedAt >= FAREWELL_MS;
     if (deadBundles <= 2 * limit && !isCalm) {
@@ -201,7 +200,7 @@ export class SupervisedProcess {
     this.#renewal ??= setTimeout(() => this.#renew(), FAREWELL_MS).unref();
   }
 
-  /** Its successor, if there is anything to run, starts when it has gone. */
+  /** Its successor, if there is anything to run, starts after it has ended. */
   #dismiss(child: TriggerChild): void {
     this.#isRetiring = true;
     this.#isReady = false;
@@ -246,7 +245,7 @@ export class SupervisedProcess {
       const entry = this.#roster.bySerial(message.serial);
       if (message.k === "request") {
         const { n, ask } = message;
-        // Also when it was stopped just now: the child would wait forever.
+        // Also if it was stopped just now: otherwise the child would wait forever.
         void this.#parts.answers.answer(ask).then((answer) => child.send({ k: "reply", n, ...answer }));
       } else if (entry === undefined) return;
       else if (message.k === "done") this.#end(entry);
@@ -263,7 +262,7 @@ export class SupervisedProcess {
     for (const entry of this.#roster.entries) this.#post(entry);
   }
 
-  /** Before there is a child nothing is sent: it begins with everything that is to run by then. */
+  /** Before there is a child nothing is sent: the child starts with everything that is to run by then. */
   #post(entry: Entry): void {
     if (!this.#isReady) return;
     if (this.#outbox.length === 0) setImmediate(() => this.#sendSome());
@@ -271,7 +270,7 @@ export class SupervisedProcess {
   }
 
   #sendSome(): void {
-    // Lost with the child: its successor begins with everything anyway.
+    // Lost with the child: its successor starts with everything anyway.
     if (!this.#isReady) this.#outbox = [];
     const entries = this.#outbox.splice(0, CHUNK).filter((entry) => this.#roster.isWaiting(entry));
     const work = entries.map((entry) => this.#roster.assign(entry));
@@ -320,7 +319,7 @@ export class SupervisedProcess {
   #condemned(guilty: readonly Entry[], error: ErrorFacts): void {
     for (const entry of guilty) this.#outcome(entry, { kind: "failed", error });
     const name = guilty[0] === undefined ? "a trigger that was stopped" : `trigger "${guilty[0].work.kind}"`;
-    this.#child?.kill(`${name} held up all others`);
+    this.#child?.kill(`${name} blocked all others`);
     this.#isBlamed = true;
   }
 
@@ -368,7 +367,7 @@ export class SupervisedProcess {
     }, delayMs);
   }
 
-  /** There is no child that runs any of them. */
+  /** No child runs any of them. */
   #takeBack(): void {
     this.#isReady = false;
     this.#stalls.end();
@@ -380,7 +379,7 @@ export class SupervisedProcess {
     this.#listener.ended(entry);
   }
 
-  /** Answers the serial it had in the present child. */
+  /** Returns the serial that it had in the current child. */
   #forget(entry: Entry): number | null {
     this.#roster.forget(entry);
     if (this.#roster.deadBundles > this.#maxDeadBundles) this.#renewLater();

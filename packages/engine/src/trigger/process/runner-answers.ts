@@ -1,6 +1,6 @@
 /**
- * What triggers are told when they ask for a variable or a connection, and what must be hidden from then on in all that
- * they print: they share a process, so a secret that one was given any other may print.
+ * Answers triggers that request a variable or a connection, and masks the secrets in everything that triggers print
+ * from then on: they share a process, so any trigger may print a secret that another one received.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts } from "@tradewind/sdk/program";
@@ -29,9 +29,9 @@ export class RunnerAnswers {
       const value = await this.#read(ask);
       return value === undefined ? {} : { value };
     } catch (error) {
-      this.#logger.error("a question of a trigger could not be answered", { what, error: messageOf(error) });
+      this.#logger.error("a request of a trigger could not be answered", { what, error: messageOf(error) });
       // The details (hosts, statements) are for the operator, not for user code.
-      return { error: `The engine could not read ${what}; its log says why.` };
+      return { error: `The engine could not read ${what}; see its log for the reason.` };
     }
   }
 

@@ -1,9 +1,9 @@
 /**
- * The messages between the supervisor of triggers and its child, as JSON lines on a socket pair. A trigger goes by its
- * `serial` here, a number that one start of it gets and no other: what a child still says about a trigger that was
- * stopped, or started again elsewhere, is about a serial that nobody knows any more.
+ * The messages between the trigger supervisor and its child, as JSON lines on a socket pair. A trigger is identified by
+ * its `serial`, a number that is unique per start: late messages about a trigger that was stopped, or started again
+ * elsewhere, carry an unknown serial.
  *
- * Stalls come over a pipe of their own, written by a thread that still turns when the child's event loop does not.
+ * Stalls use a separate pipe, written by a thread that still runs when the child's event loop is blocked.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel, TriggerAbortKind } from "@tradewind/sdk/program";
@@ -14,21 +14,21 @@ import type { IgnoredAbort, TriggerWork } from "../contract.ts";
 export const CHANNEL_FD = 3;
 export const STALL_FD = 4;
 
-/** Bytes of JSON that an event may have. */
+/** Maximum size of an event, in bytes of JSON. */
 export const MAX_EVENT_BYTES = 1024 * 1024;
 
-/** Characters that an event's key may have. */
+/** Maximum length of an event's key, in characters. */
 export const MAX_KEY_LENGTH = 4_096;
 
 /**
- * Characters that a line of the child may have: an event, its key, and what is around them. Whatever else it says is
- * cut, or said in several lines. A child that sends more is none of ours any more, and is ended.
+ * Maximum length of a line from the child, in characters: an event, its key, and the envelope. The child truncates or
+ * splits everything else. A child that sends a longer line is broken, and is ended.
  */
 export const MAX_LINE_LENGTH = 2 * 1024 * 1024;
 
 export interface Assignment extends TriggerWork {
   readonly serial: number;
-  /** An earlier start of it had an event: to end without another is no failure. */
+  /** An earlier start of it had an event: ending without another one is no failure. */
   readonly hasFired: boolean;
 }
 
@@ -40,7 +40,7 @@ export type ToRunner =
   | { readonly k: "ping" }
   | { readonly k: "close" };
 
-/** What a trigger asks for. */
+/** A request of a trigger. */
 export type TriggerQuestion =
   | { readonly what: "variable"; readonly key: string }
   | { readonly what: "connection"; readonly connectionId: string };
@@ -68,15 +68,15 @@ export type FromRunner =
   | { readonly k: "signs"; readonly polled: readonly number[] }
   | { readonly k: "request"; readonly serial: number; readonly n: number; readonly ask: TriggerQuestion };
 
-/** Whose code it was: a trigger's by its serial, a bundle's top level by its path. */
+/** The owner of the code: a trigger's serial, or the path of a bundle whose top level runs. */
 export type Culprit = number | string | null;
 
 export type StallReport =
-  /** The loop has stood still for `ms` so far, and this is where it was seen. */
+  /** The loop has been blocked for `ms` so far, and this is where it was observed. */
   | { readonly k: "seen"; readonly who: Culprit; readonly ms: number; readonly stack: string }
   | { readonly k: "over"; readonly ms: number };
 
-/** A message as it comes from a process that runs user code: trusted only after this. */
+/** Validates a message from a process that runs user code. */
 export function readFromRunner(raw: unknown): FromRunner | null {
   if (!isRecord(raw)) return null;
   switch (raw["k"]) {
@@ -115,14 +115,14 @@ export function readStallReport(raw: unknown): StallReport | null {
 
 function isOutcome(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
-  // Which calls of webhooks it consists of is not for a child to say.
+  // A child must not name the webhook calls that an event consists of.
   if (raw["kind"] === "event")
     return raw["payload"] !== undefined && isText(raw["key"]) && raw["calls"] === undefined;
   if (raw["kind"] === "failed") return isErrorFacts(raw["error"]);
   return raw["kind"] === "ending" && isEnding(raw["ending"]);
 }
 
-/** Also used by the child, on what a bundle's own copy of the SDK gives it. */
+/** Also used by the child, on values from a bundle's own copy of the SDK. */
 export function isEnding(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
   if (raw["kind"] === "success") return raw["output"] !== undefined;

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { newEntry, TriggerRoster } from "../triggerer/trigger-roster.ts";
 import { StallJudge } from "./stall-judge.ts";
 
-it("names one that is over when its stall is told of, and nobody who was never there", () => {
+it("names a trigger that has ended before its stall is reported, and no trigger that was never there", () => {
   const roster = new TriggerRoster(() => 1);
   const told: object[] = [];
   const judge = new StallJudge(roster, 60_000, { told: (stall) => told.push(stall), condemned: () => {} });

@@ -1,6 +1,6 @@
 /**
- * Says who held up all triggers of the child. A trigger may block and be over before the stall is told of: it is named
- * all the same, for it is over in the roster only.
+ * Determines which trigger blocked all triggers of the child. A trigger may block and end before the stall is reported:
+ * it is still named, because only the roster has removed it.
  */
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
@@ -10,9 +10,9 @@ import type { StallReport } from "./runner-protocol.ts";
 import { type Stall, StallWatch } from "./stall-watch.ts";
 
 export interface StallConsequences {
-  /** A stall is over, or has lasted too long. */
+  /** A stall has ended, or has lasted too long. */
   told(stall: Parameters<RunnerReports["blocked"]>[0]): void;
-  /** It lasts too long, and these have it on their hands; none: one that was stopped meanwhile, and does not know. */
+  /** The stall lasts too long, and these triggers cause it. Empty: a trigger that was stopped meanwhile and is still running. */
   condemned(guilty: readonly Entry[], error: ErrorFacts): void;
 }
 
@@ -29,7 +29,7 @@ export class StallJudge {
     this.#consequences = consequences;
   }
 
-  /** The stall that is under way. */
+  /** The stall in progress. */
   get current(): Stall | null {
     return this.#watch.current;
   }
@@ -43,7 +43,7 @@ export class StallJudge {
     this.#watch.end();
   }
 
-  /** Nobody is failed who was not found again and again. */
+  /** Fails only a trigger that was observed several times in a row. */
   #tooLong(): void {
     const stall = this.#watch.current;
     if (stall === null || stall.blocker === null) return;
@@ -51,7 +51,7 @@ export class StallJudge {
     this.#tell({ ...stall, ms: Math.max(stall.ms, this.#limitMs) }, guilty.length > 0);
     const place = placeOf(stall.stack);
     const longer = `for more than ${durationText(this.#limitMs)}`;
-    const message = `The trigger held up all triggers of its process ${longer} and was stopped${place}.`;
+    const message = `The trigger blocked all triggers of its process ${longer} and was stopped${place}.`;
     this.#consequences.condemned(guilty, {
       ...{ name: "Error", message, code: "TRIGGER_BLOCKED" },
       stack: stall.stack,
@@ -64,7 +64,7 @@ export class StallJudge {
   }
 }
 
-/** The innermost place outside of Node itself. */
+/** The innermost frame outside of Node itself. */
 function placeOf(stack: string): string {
   const frame = stack.split("\n").find((line) => line.includes("at ") && !line.includes("node:"));
   return frame === undefined ? "" : ` ${frame.trim()}`;

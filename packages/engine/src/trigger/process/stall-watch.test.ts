@@ -11,22 +11,22 @@ function watched(whos: readonly (number | null)[]) {
   return { watch, tooLong };
 }
 
-it("names the one that was found again and again, though a look has failed", () => {
+it("names the culprit that was found repeatedly although one sample failed", () => {
   expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, looks: 3, streak: 3, stack: "stack 0" });
   expect(watched([null, 7, 7]).watch.current).toMatchObject({ who: 7, streak: 2, stack: "stack 1" });
 });
 
-it("does not name who was found by one look only, though it is remembered", () => {
+it("does not name a culprit that only one sample found, but records it", () => {
   expect(watched([7]).watch.current).toMatchObject({ who: 7, blocker: null });
   expect(watched([7, 7]).watch.current).toMatchObject({ who: 7, blocker: 7 });
   expect(watched([1, 7]).watch.current).toMatchObject({ who: null, blocker: null });
 });
 
-it("names nobody when every look finds another", () => {
+it("names no culprit if every sample finds another one", () => {
   expect(watched([1, 2, 3, 4, 4]).watch.current).toMatchObject({ who: null });
 });
 
-it("tells the stall that is over, with its whole length, and starts again", () => {
+it("returns the ended stall with its whole length, and starts again", () => {
   const { watch, tooLong } = watched([7]);
   expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, blocker: null, ms: 640 });
   expect(watch.current).toBeNull();
@@ -35,7 +35,7 @@ it("tells the stall that is over, with its whole length, and starts again", () =
   expect(tooLong).not.toHaveBeenCalled();
 });
 
-it("says once when a stall has lasted for too long, counted from its beginning", () => {
+it("reports once that a stall has lasted too long, counted from its beginning", () => {
   const { tooLong } = watched([7, 7]);
   vi.advanceTimersByTime(799);
   expect(tooLong).not.toHaveBeenCalled();

@@ -1,20 +1,20 @@
 /**
- * One stall of the child's loop at a time, from the first sight to its end: who was seen, and whether it was always the
- * same. Many triggers that are due in the same turn can hold the loop for a while without any of them being guilty:
- * then each look finds another.
+ * One stall of the child's loop at a time, from the first sample to its end: which code was found, and whether it was
+ * always the same. Many triggers that are due in the same turn can hold the loop for a while without any of them being
+ * guilty: then each sample finds another one.
  */
 import type { Culprit, StallReport } from "./runner-protocol.ts";
 
 export interface Stall {
-  /** The one that most looks have found, up to the last; null: none, or different ones. */
+  /** The culprit that most samples have found, up to the last; null: none, or different ones. */
   readonly who: Culprit;
-  /** As `who`, if two looks in a row have found it: by one alone it may have come to work a moment before. */
+  /** As `who`, if two consecutive samples have found it: a single sample may catch code that has only just started. */
   readonly blocker: Culprit;
   readonly ms: number;
-  /** Where the first of the looks that found the same found it: the last may see what comes after the deed. */
+  /** The stack of the first sample that found it: a later sample may see the code after the blocking call. */
   readonly stack: string;
   readonly looks: number;
-  /** How many of the last looks found the same. */
+  /** How many of the last samples found the same culprit. */
   readonly streak: number;
 }
 
@@ -33,12 +33,12 @@ export class StallWatch {
     this.#tooLong = tooLong;
   }
 
-  /** The stall that is under way. */
+  /** The stall in progress. */
   get current(): Stall | null {
     return this.#stall;
   }
 
-  /** Answers the stall that is over with this report. */
+  /** Returns the stall that ends with this report. */
   note(report: StallReport): Stall | null {
     if (report.k === "over") {
       const stall = this.#stall ?? NOTHING_SEEN;

@@ -1,7 +1,6 @@
 /**
- * The supervisor's end of one child that runs triggers: starts it, tells it what to do, listens to what it says, and
- * keeps asking whether its event loop turns. The child leads a process group of its own; a kill reaches whatever it
- * started.
+ * The supervisor's end of one child that runs triggers: starts the child, exchanges messages with it, and pings its event
+ * loop. The child leads a process group of its own; a kill reaches all processes that it started.
  */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { Socket } from "node:net";
@@ -25,7 +24,7 @@ export interface TriggerChildOptions {
   readonly entry: string;
   readonly environment: Readonly<Record<string, string>>;
   readonly cwd: string;
-  /** Of resident memory. Its JavaScript heap may have half of it. */
+  /** Limit of resident memory; the JavaScript heap gets half of it. */
   readonly memoryMb: number;
   readonly user: ProcessUser | null;
   readonly silenceMs: number;
@@ -35,15 +34,15 @@ export interface TriggerChildOptions {
 export interface TriggerChildListener {
   message(message: Exclude<FromRunner, { k: "pong" }>): void;
   stall(report: StallReport): void;
-  /** The process has ended; comes once, and nothing after it. */
+  /** The process has ended. Called once; no other call follows. */
   gone(reason: string): void;
 }
 
 const PING_MS = 500;
-/** Until it has spoken for the first time: a machine under load may take long to start a process. */
+/** Time limit for its first message: a machine under load may take long to start a process. */
 const START_MS = 30_000;
 const MAX_LAST_WORDS = 2_000;
-/** Characters that it may print from ping to ping; what is beyond that is not worth the engine's log. */
+/** Characters that it may print between two pings; the rest is dropped from the engine's log. */
 const MAX_PRINTED = 16_384;
 
 export class TriggerChild {
@@ -62,7 +61,7 @@ export class TriggerChild {
   #printed = 0;
   #isGone = false;
 
-  /** @throws when the system refuses to start a process at all. */
+  /** @throws if the system refuses to start a process. */
   constructor(options: TriggerChildOptions, listener: TriggerChildListener) {
     this.#options = options;
     this.#listener = listener;
@@ -75,7 +74,7 @@ export class TriggerChild {
       detached: true,
     });
     this.#process.on("error", (error) => {
-      // Also raised when a signal could not be delivered: then `exit` follows.
+      // Also raised if a signal could not be delivered: then `exit` follows.
       if (this.#process.pid === undefined) this.#leave(error.message);
     });
     this.#process.on("exit", (code, signal) => this.#leave(signal ?? `exit code ${code}`));
@@ -124,7 +123,7 @@ export class TriggerChild {
     }
   }
 
-  /** Counted, not timed: when this process itself stood still, its first ping afterwards says nothing about the child. */
+  /** Counts pings instead of time: after a pause of this process, its first ping proves nothing about the child. */
   #ping(): void {
     this.#printed = 0;
     const limitMs = this.#isReady ? this.#options.silenceMs : START_MS;
@@ -139,7 +138,7 @@ export class TriggerChild {
     if (this.#isGone || this.#killed !== null) return;
     const message = readFromRunner(raw);
     if (message === null) {
-      this.kill("it sent a message that makes no sense");
+      this.kill("it sent an invalid message");
       return;
     }
     this.answeredAt = performance.now();
@@ -148,7 +147,7 @@ export class TriggerChild {
     if (message.k !== "pong") this.#listener.message(message);
   }
 
-  /** What was printed outside of any trigger, or by native code. */
+  /** Output from outside of any trigger, or from native code. */
   #heard(text: string): void {
     this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
     const room = MAX_PRINTED - this.#printed;

@@ -1,4 +1,4 @@
-/** What happens to all the others when one trigger blocks, crashes or kills the process they share. */
+/** The effect on all other triggers when one trigger blocks, crashes or kills their shared process. */
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
@@ -9,7 +9,7 @@ import { transform } from "esbuild";
 import { describe, expect, it, vi } from "vitest";
 import { RunnerUnderTest, triggerText } from "../../../test/trigger/runner-under-test.ts";
 
-/** An innocent trigger that is alive while it yields. */
+/** An innocent trigger that proves to be alive by yielding. */
 const COUNTER = triggerText(
   "counter",
   `for (let n = 1; ; n++) { await new Promise((resolve) => setTimeout(resolve, 5)); yield n; }`,
@@ -22,14 +22,14 @@ const BUSY = triggerText(
    yield "done";`,
 );
 
-describe("a loop that stands still", () => {
-  it("is noticed, with the name and the stack of the guilty trigger, and no harm is done", async () => {
+describe("a blocked event loop", () => {
+  it("is reported with the name and the stack of the guilty trigger, without other effects", async () => {
     const under = await RunnerUnderTest.start();
     const bundle = await under.bundle(COUNTER + BUSY);
     const { pid } = under.runner;
     under.run(1, "counter", bundle);
     await under.event(1);
-    // Where the machine itself has no time for us, nobody is blamed: so it may take more than one.
+    // No trigger is blamed for a pause of the machine, so it may take more than one stall.
     const blamed = () =>
       under.heard.flatMap((each) => (each.on === "blocked" && each.stall.id !== null ? [each.stall] : []));
     let id = 1;
@@ -47,7 +47,7 @@ describe("a loop that stands still", () => {
     expect(under.runner.pid).toBe(pid);
   });
 
-  it("is nobody's fault while Node loads what is needed for a first request", async () => {
+  it("blames no trigger while Node loads the modules of a first request", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 1_000, silenceMs: 30_000 });
     const text = triggerText(
       "asks",
@@ -62,7 +62,7 @@ describe("a loop that stands still", () => {
     expect(await under.failure(2)).toMatchObject({ code: "TRIGGER_BLOCKED" });
   });
 
-  it("is told of by the lines of its source", async () => {
+  it("is reported with source lines", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 1_000 });
     const options = { sourcefile: "dags:/busy.ts", sourcemap: "inline" } as const;
     const text = triggerText("hangs", "await null;\nwhile (true);");
@@ -76,7 +76,7 @@ describe("a loop that stands still", () => {
     expect(stack).toMatch(/^ {4}at .*\(dags:\/busy\.ts:\d+:\d+\)/);
   });
 
-  it("is noticed each time, also inside a regular expression", async () => {
+  it("is reported each time, also inside a regular expression", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 30_000, silenceMs: 30_000 });
     const text = triggerText(
       "regex",
@@ -91,7 +91,7 @@ describe("a loop that stands still", () => {
     await under.event(1);
     const seen = () => under.heard.filter((each) => each.on === "blocked");
     await under.until(() => seen().length >= 3);
-    // One that was over before the second look has no name.
+    // A stall that ended before the second sample has no name.
     const named = seen().filter(({ stall }) => stall.id !== null);
     expect(named.length).toBeGreaterThan(0);
     for (const { stall } of named)
@@ -104,7 +104,7 @@ describe("a loop that stands still", () => {
     "a loop of microtasks": `while (true) await null;`,
     "a subprocess that is waited for": `(await import("node:child_process")).execSync("sleep 60"); yield 1;`,
   })) {
-    it(`by ${what} fails the guilty one; the others go on`, async () => {
+    it(`by ${what} fails only the guilty trigger`, async () => {
       const under = await RunnerUnderTest.start({ blockLimitMs: 1_000 });
       const bundle = await under.bundle(COUNTER + triggerText("hangs", body));
       const { pid } = under.runner;
@@ -114,18 +114,18 @@ describe("a loop that stands still", () => {
       const failure = await under.failure(2);
       const failedAt = performance.now();
       expect(failure).toMatchObject({ code: "TRIGGER_BLOCKED", stack: expect.stringContaining("    at ") });
-      expect(failure.message).toMatch(/^The trigger held up all .* for more than 1 s and was stopped.*$/);
-      // The machine may have stood still before: that was nobody's fault.
+      expect(failure.message).toMatch(/^The trigger blocked all .* for more than 1 s and was stopped.*$/);
+      // The machine may have paused before: no trigger caused that.
       const stalls = under.heard.flatMap((each) =>
         each.on === "blocked" && each.stall.isFailed ? each.stall : [],
       );
       expect(stalls).toMatchObject([{ id: 2, kind: "hangs" }]);
-      // Its first event was reported and is unacknowledged: what comes after the restart has to wait for that.
+      // Its first event was reported and is unacknowledged: events after the restart are held until then.
       under.runner.ack(1);
       expect(await under.event(1, 2)).toBe(1);
       const tookMs = performance.now() - failedAt;
       expect(tookMs).toBeLessThan(5_000);
-      process.stdout.write(`${what}: the others went on after ${tookMs.toFixed(0)} ms\n`);
+      process.stdout.write(`${what}: the others resumed after ${tookMs.toFixed(0)} ms\n`);
       expect(under.runner.pid).not.toBe(pid);
       under.runner.ack(1);
       expect(await under.event(1, 3)).toBe(2);
@@ -133,7 +133,7 @@ describe("a loop that stands still", () => {
     });
   }
 
-  it("is ended too when the guilty trigger was stopped meanwhile", async () => {
+  it("is ended also if the guilty trigger was stopped meanwhile", async () => {
     const under = await RunnerUnderTest.start({ blockLimitMs: 1_000, silenceMs: 30_000 });
     const text = triggerText(
       "hangs",
@@ -173,7 +173,7 @@ describe("an event across a restart", () => {
     under.run(1, "counter", bundle);
     await under.event(1);
     process.kill(under.runner.pid as number, "SIGKILL");
-    // The new child has started everything when a trigger asked for later has fired, twice over.
+    // The new child has started all triggers once a trigger added later has fired twice.
     under.run(2, "counter", bundle);
     await under.event(2);
     under.runner.ack(2);
@@ -186,8 +186,8 @@ describe("an event across a restart", () => {
   });
 });
 
-describe("a process that dies", () => {
-  it("is replaced, and its loop proves that it turns", async () => {
+describe("a trigger process", () => {
+  it("is replaced after it dies, and proves that its loop turns", async () => {
     const under = await RunnerUnderTest.start();
     const bundle = await under.bundle(COUNTER);
     const { pid } = under.runner;
@@ -199,7 +199,7 @@ describe("a process that dies", () => {
     expect(under.runner.progressAt()).toBeGreaterThan(before);
   });
 
-  it("when it does not answer is replaced too", async () => {
+  it("is replaced if it does not answer", async () => {
     const under = await RunnerUnderTest.start({ silenceMs: 1_000 });
     const { pid } = under.runner;
     process.kill(pid as number, "SIGSTOP");
@@ -210,7 +210,7 @@ describe("a process that dies", () => {
     expect(text).toContain("did not answer for 1000 ms");
   });
 
-  it("does so with the engine, even in a busy loop", async () => {
+  it("ends with the engine, even in a busy loop", async () => {
     const under = await RunnerUnderTest.start();
     const started = `${under.dir}/started`;
     const loop = `(await import("node:fs")).writeFileSync("${started}", ""); while (true);`;
@@ -218,7 +218,7 @@ describe("a process that dies", () => {
     const script = fileURLToPath(new URL("../../../test/trigger/runner-parent.ts", import.meta.url));
     const parent = spawn(process.execPath, ["--conditions=source", script, bundle, "loop"]);
     const pid = Number(String((await once(parent.stdout, "data"))[0]));
-    // Of a process that is nobody's child here there is no event to await.
+    // The process is not our child, so there is no exit event to await.
     await vi.waitFor(() => readFileSync(started), 20_000);
     expect(() => process.kill(pid, 0)).not.toThrow();
     parent.kill("SIGKILL");
@@ -226,9 +226,9 @@ describe("a process that dies", () => {
     await vi.waitFor(() => expect(isRunning(pid)).toBe(false), 20_000);
   });
 
-  it("again and again because of one trigger, which nobody saw, fails that trigger alone", async () => {
+  it("fails only the trigger that crashes it repeatedly, although no trigger was observed", async () => {
     const under = await RunnerUnderTest.start();
-    // As native code that crashes would: past everything that JavaScript could catch.
+    // Like native code that crashes: nothing in JavaScript can catch it.
     const crash = triggerText("crashes", `await null; process.reallyExit(7); yield 1;`);
     const bundle = await under.bundle(COUNTER + crash);
     const work = Array.from({ length: 2 }, (_, id) => ({
@@ -247,7 +247,7 @@ describe("a process that dies", () => {
     }
   });
 
-  it("of a full heap fails the trigger that fills it", async () => {
+  it("with a full heap fails the trigger that fills it", async () => {
     const under = await RunnerUnderTest.start({ memoryMb: 200, blockLimitMs: 60_000, silenceMs: 60_000 });
     const eats = `await null; const all = []; while (true) all.push(new Array(1_000).fill(all.length));`;
     const bundle = await under.bundle(COUNTER + triggerText("eats", eats));
@@ -260,7 +260,7 @@ describe("a process that dies", () => {
   });
 });
 
-it("ten thousand polls a second leave the loop free", { timeout: 120_000 }, async () => {
+it("keeps the event loop free at ten thousand polls a second", { timeout: 120_000 }, async () => {
   const under = await RunnerUnderTest.start();
   const poll = triggerText(
     "poll",
@@ -277,7 +277,7 @@ it("ten thousand polls a second leave the loop free", { timeout: 120_000 }, asyn
   const polled = () => new Set(under.heard.flatMap((each) => (each.on === "polled" ? [each.id] : []))).size;
   await under.until(() => under.heard.length >= 10_000 && polled() === 10_000);
   const startMs = performance.now() - startedAt;
-  // Three seconds of it, measured by a trigger among the others.
+  // Three seconds, measured by a trigger among the others.
   const lag = triggerText(
     "lag",
     `const { monitorEventLoopDelay } = await import("node:perf_hooks");
@@ -301,7 +301,7 @@ it("ten thousand polls a second leave the loop free", { timeout: 120_000 }, asyn
   expect(seen.rss).toBeLessThan(600);
 });
 
-/** A zombie that nobody has waited for does not run. */
+/** A zombie that was not reaped does not run. */
 function isRunning(pid: number): boolean {
   try {
     process.kill(pid, 0);

@@ -1,4 +1,4 @@
-/** What a trigger runner is made of, and how patient it is. */
+/** The parts and time limits of a trigger runner. */
 import type { Logger } from "../../service/logger.ts";
 import type { ProcessUser } from "../../service/process-user.ts";
 import type { TriggerServices } from "../contract.ts";
@@ -7,16 +7,16 @@ export interface TriggerRunnerOptions {
   readonly services: TriggerServices;
   readonly logger: Logger;
   readonly cwd?: string;
-  /** The account that triggers run as, which needs root; left out, that of this process. */
+  /** The account that triggers run as, which requires root. Default: the account of this process. */
   readonly user?: ProcessUser | null | undefined;
-  /** How long one trigger may hold up all others. 2 s unless told. */
+  /** How long one trigger may block all others. Default: 2 s. */
   readonly blockLimitMs?: number;
-  /** How long the child's loop may be silent for whatever reason. 5 s unless told. */
+  /** How long the child's loop may be silent for any reason. Default: 5 s. */
   readonly silenceMs?: number;
-  /** Resident memory of each child, in megabytes; half of it for its JavaScript heap. 2048 unless told. */
+  /** Resident memory of each child, in megabytes; half of it for its JavaScript heap. Default: 2048. */
   readonly memoryMb?: number;
-  /** How many bundles that nothing uses any more a child may have loaded. 50 unless told. */
+  /** How many unused bundles a child may have loaded. Default: 50. */
   readonly maxDeadBundles?: number;
-  /** How long a child that has nothing to run is kept. A minute unless told. */
+  /** How long a child that has nothing to run is kept. Default: one minute. */
   readonly idleMs?: number;
 }

@@ -4,7 +4,7 @@ import { silentLogger } from "../../service/logger.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
 import { TriggerRunner } from "./trigger-runner.ts";
 
-it("runs a trigger of a bundle, and a built-in one", async () => {
+it("runs a trigger of a bundle, and a built-in trigger", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(triggerText("demo", `yield { greeting: "hello " + args.name };`));
   under.run(1, "demo", bundle, { name: "you" });
@@ -14,7 +14,7 @@ it("runs a trigger of a bundle, and a built-in one", async () => {
   expect(under.outcomes(1)).toHaveLength(1);
 });
 
-it("asks for the next event when the last is acknowledged, and not before", async () => {
+it("requests the next event only after the last one is acknowledged", async () => {
   const under = await RunnerUnderTest.start();
   const text = triggerText(
     "counter",
@@ -24,7 +24,7 @@ it("asks for the next event when the last is acknowledged, and not before", asyn
   under.run(1, "counter", await under.bundle(text));
   for (let n = 1; n <= 3; n++) {
     expect(await under.event(1, n)).toBe(n);
-    // Something that happens later in the same child: the trigger has had its chance to run ahead.
+    // An event that happens later in the same child: the trigger has had its chance to run ahead.
     under.run(100 + n, "counter", await under.bundle(text));
     await under.event(100 + n);
     expect(under.outcomes(1)).toHaveLength(n);
@@ -86,7 +86,7 @@ const FAILURES: Readonly<Record<string, readonly [body: string, failure: object]
   ],
 };
 
-it("tells why a trigger failed, and goes on with the others in the same process", async () => {
+it("reports why a trigger failed, and keeps the others running in the same process", async () => {
   const under = await RunnerUnderTest.start();
   const texts = Object.entries(FAILURES).map(([id, [body]]) => triggerText(id, body));
   const last = triggerText("last", `await host.variable("plain"); yield "fine"; yield "still fine";`);
@@ -105,7 +105,7 @@ it("tells why a trigger failed, and goes on with the others in the same process"
   for (let each = 11; each <= id; each++) expect(under.outcomes(each)).toHaveLength(1);
 });
 
-it("says what cannot be run: unknown kinds, bad arguments, bundles that do not load", async () => {
+it("rejects unknown kinds, invalid arguments and bundles that do not load", async () => {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(triggerText("known", "yield 1;"));
   under.run(1, "unknown", bundle);
@@ -137,7 +137,7 @@ it("runs two versions of a trigger side by side", async () => {
   expect(await under.event(1, 2)).toBe("still 1");
 });
 
-it("stops a trigger: its abort fires, its cleanup runs, and nothing more is heard of it", async () => {
+it("stops a trigger: aborts it, runs its cleanup, and reports nothing more of it", async () => {
   const under = await RunnerUnderTest.start();
   const file = `${under.dir}/cleaned`;
   const text = triggerText(
@@ -162,7 +162,7 @@ it("stops a trigger: its abort fires, its cleanup runs, and nothing more is hear
   expect(under.outcomes(1)).toEqual([]);
 });
 
-it("cleans up when it is closed", async () => {
+it("runs the cleanups when it is closed", async () => {
   const under = await RunnerUnderTest.start();
   const file = `${under.dir}/closed`;
   const cleanup = `await null; (await import("node:fs")).writeFileSync(args.file, "yes");`;
@@ -173,7 +173,7 @@ it("cleans up when it is closed", async () => {
   expect(readFileSync(file, "utf8")).toBe("yes");
 });
 
-it("keeps apart what triggers print, and hides what they were given in confidence", async () => {
+it("separates the output of triggers, and masks the secrets that they received", async () => {
   const under = await RunnerUnderTest.start();
   const text = triggerText(
     "prints",
@@ -199,7 +199,7 @@ it("keeps apart what triggers print, and hides what they were given in confidenc
   expect(JSON.stringify(under.heard.filter(({ on }) => on === "log"))).not.toContain(PASSWORD);
 });
 
-it("gives its child no secret of the engine", async () => {
+it("passes no secret of the engine to its child", async () => {
   process.env["TRADEWIND_SECRET_KEY"] = "not-for-triggers";
   process.env["DATABASE_URL"] = "postgres://not-for-triggers";
   try {
@@ -214,7 +214,7 @@ it("gives its child no secret of the engine", async () => {
   }
 });
 
-it("gives its child the environment of tasks, and says which variable a trigger lacks", async () => {
+it("passes the task environment to its child, and names a variable that a trigger lacks", async () => {
   vi.stubEnv("SHOP_REGION", "eu");
   vi.stubEnv("SHOP_KEY", "not-passed");
   vi.stubEnv("TRADEWIND_TASK_ENV", "SHOP_REG*");
@@ -235,7 +235,7 @@ it("gives its child the environment of tasks, and says which variable a trigger 
   });
 });
 
-it("lets no more than the limit work for one key at a time", async () => {
+it("limits the concurrent work per key", async () => {
   const under = await RunnerUnderTest.start();
   const text = triggerText(
     "limited",
@@ -295,7 +295,7 @@ it("has a process only while there is something to run", async () => {
     blocked: ignore,
     ignoredAbort: ignore,
   });
-  // Asked for while it is about to leave: the next child has it.
+  // Added while the child is about to end: the next child runs it.
   spare.run([{ id: 2, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);
   spare.stop([2], "cancelled");
   await new Promise((resolve) => setTimeout(resolve, 20));

@@ -1,15 +1,15 @@
 /**
- * Runs triggers in a child process and keeps them running. When a process crashes and no trigger was seen to be the
- * cause, its triggers are isolated from each other in several processes until the guilty one is found
- * (isolation/crash-suspects.ts). The others go on.
+ * Runs triggers in a child process and keeps them running. If a process crashes and no trigger was observed as the cause,
+ * its triggers are isolated from each other in several processes until the guilty trigger is found
+ * (isolation/crash-suspects.ts). The others continue.
  *
- * It owns which trigger runs in which process, nothing else. If this process dies, the guardian ends the children, and
- * another triggerer starts the triggers again.
+ * It owns the assignment of triggers to processes, nothing else. If this process dies, the guardian ends the children,
+ * and another triggerer starts the triggers again.
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import { childEntries } from "../../child/child-entry.ts";
 import { Guardian } from "../../child/guardian.ts";
-import type { Runner, RunnerReports, TriggerWork } from "../contract.ts";
+import type { RunnerReports, TriggerWork } from "../contract.ts";
 import { CRASHES_ALONE, CrashSuspects, MAIN } from "../isolation/crash-suspects.ts";
 import { type ProcessCrash, SupervisedProcess } from "../isolation/supervised-process.ts";
 import { type Entry, newEntry } from "../triggerer/trigger-roster.ts";
@@ -20,25 +20,25 @@ import type { TriggerRunnerOptions } from "./trigger-runner-options.ts";
 const LEAVE_MS = 5_000;
 const RECENT_MS = 600_000;
 const MAX_CRASHES = 1_000;
-/** No timer of Node runs for longer. */
+/** The longest timer that Node supports. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-export class TriggerRunner implements Runner {
+export class TriggerRunner {
   readonly #options: TriggerRunnerOptions;
   readonly #guardian: Guardian;
   readonly #answers: RunnerAnswers;
   readonly #suspects = new CrashSuspects();
-  /** Every trigger that is to run, and the process that has it. */
+  /** Every trigger that is to run, and its process. */
   readonly #entries = new Map<number, Entry>();
   readonly #processOf = new Map<Entry, SupervisedProcess>();
-  /** By the group of suspects that is in it, or MAIN. */
+  /** By the group of suspects in it, or MAIN. */
   readonly #processes = new Map<number, SupervisedProcess>();
-  /** They have nothing left to run. */
+  /** Processes that have nothing left to run. */
   readonly #leaving = new Set<SupervisedProcess>();
   #reports: RunnerReports | null = null;
   #entry = "";
   #lastSerial = 0;
-  /** When processes have crashed, the last ones. */
+  /** Times of the latest process crashes. */
   #crashedAt: readonly number[] = [];
   #acquittal: NodeJS.Timeout | null = null;
   #isClosing = false;
@@ -49,7 +49,7 @@ export class TriggerRunner implements Runner {
     this.#answers = new RunnerAnswers(options.services, options.logger);
   }
 
-  /** Of the child that runs the triggers nobody suspects; while all are suspected, of any. */
+  /** Process id of the child that runs the unsuspected triggers; if all triggers are suspects, of any child. */
   get pid(): number | undefined {
     const main = this.#processes.get(MAIN)?.pid;
     return main ?? [...this.#processes.values()].find(({ pid }) => pid !== undefined)?.pid;
@@ -73,11 +73,13 @@ export class TriggerRunner implements Runner {
     this.#place(entries);
   }
 
+  /** The last event of this trigger is stored: the trigger continues with its next. */
   ack(id: number): void {
     const entry = this.#entries.get(id);
     if (entry !== undefined) this.#processOf.get(entry)?.ack(entry);
   }
 
+  /** Aborts triggers and runs their cleanup; they make no more reports. Unknown ids are ignored. */
   stop(ids: readonly number[], why: TriggerAbortKind): void {
     const stopped = ids.flatMap((id) => this.#entries.get(id) ?? []);
     for (const [process, entries] of Map.groupBy(stopped, (entry) => this.#processOf.get(entry)))
@@ -86,7 +88,7 @@ export class TriggerRunner implements Runner {
     this.#dismissIdle();
   }
 
-  /** Starts every trigger again, in new processes: a package that the old ones have loaded has changed. */
+  /** Starts every trigger again, in new processes: a package that the old processes have loaded has changed. */
   replaceProcesses(): void {
     const former = [...this.#processes.values()];
     this.#processes.clear();
@@ -104,7 +106,7 @@ export class TriggerRunner implements Runner {
     return this.#suspects.groupOf(id) !== MAIN;
   }
 
-  /** Of the process of those that nobody suspects; of the others the latest, for they are ended one by one anyway. */
+  /** Progress of the main process; without one, the latest of the others, which are ended one by one anyway. */
   progressAt(): number {
     const main = this.#processes.get(MAIN);
     if (main !== undefined && main.size > 0) return main.progressAt;
@@ -120,7 +122,7 @@ export class TriggerRunner implements Runner {
     this.#guardian.stop();
   }
 
-  /** Moves every trigger to the process where it belongs by now. */
+  /** Moves every trigger to the process that it is assigned to now. */
   #arrange(): void {
     this.#nameMain();
     this.#place([...this.#entries.values()]);
@@ -129,7 +131,7 @@ export class TriggerRunner implements Runner {
   }
 
   #place(entries: readonly Entry[]): void {
-    // Before the start they are kept.
+    // Before the start, triggers are only recorded.
     if (this.#entry === "" || this.#isClosing) return;
     const moves = Map.groupBy(entries, ({ work }) => this.#suspects.groupOf(work.id));
     for (const [group, members] of moves) {
@@ -142,7 +144,7 @@ export class TriggerRunner implements Runner {
     }
   }
 
-  /** When nothing runs in the main process, the largest group that was acquitted need not move there. */
+  /** If nothing runs in the main process, the largest acquitted group becomes the main process instead of moving. */
   #nameMain(): void {
     if ((this.#processes.get(MAIN)?.size ?? 0) > 0) return;
     const [largest] = [...this.#processes]
@@ -174,7 +176,7 @@ export class TriggerRunner implements Runner {
     return process;
   }
 
-  /** The process of those that nobody suspects stays for a while: new triggers come all the time. */
+  /** The main process is kept for a while: new triggers arrive all the time. */
   #dismissIdle(): void {
     for (const [group, { size }] of this.#processes) if (group !== MAIN && size === 0) this.#leave(group);
   }
@@ -233,7 +235,7 @@ export class TriggerRunner implements Runner {
   }
 }
 
-/** What is said of a trigger that ends its process again and again. */
+/** The error of a trigger that repeatedly ends its process. */
 function crashed(reason: string): ErrorFacts {
   const message = `The trigger crashed a process in which nothing else ran, ${CRASHES_ALONE} times: ${reason}`;
   return { name: "Error", message, stack: null, code: "TRIGGER_CRASHED" };

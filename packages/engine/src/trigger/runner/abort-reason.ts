@@ -7,7 +7,7 @@ const WORDS: Readonly<Record<TriggerAbortKind, string>> = {
   stopped: "the trigger stops here and is started again later, or in another process",
 };
 
-/** What `abort.reason` is: code that only releases what this process holds needs no look at its `kind`. */
+/** The value of `abort.reason`. Code that only releases resources of this process need not read its `kind`. */
 export function abortReason(kind: TriggerAbortKind): DOMException & { readonly kind: TriggerAbortKind } {
   return Object.assign(new DOMException(WORDS[kind], "AbortError"), { kind });
 }

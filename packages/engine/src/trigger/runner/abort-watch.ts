@@ -1,6 +1,6 @@
 /**
- * Finds triggers that ignore `abort`. Such a trigger goes on using memory, connections and the event loop after no task
- * waits for it. Nothing waits for it here: it is reported once per class, and left alone.
+ * Finds triggers that ignore `abort`. Such a trigger keeps using memory, connections and the event loop although no task
+ * waits for it. It is reported once per class and delays nothing here.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
@@ -8,7 +8,7 @@ import type { RunningTrigger, TriggerHost, TriggerProgram } from "@tradewind/sdk
 export interface IgnoredAbort {
   readonly kind: string;
   readonly args: Json;
-  /** Since the abort. */
+  /** Time since the abort. */
   readonly ms: number;
 }
 
@@ -17,7 +17,7 @@ const END_MS = 2_000;
 
 const reported = new WeakSet<TriggerProgram>();
 
-/** The program, with `report` called when its code is still at work some time after its abort. */
+/** Wraps the program: calls `report` if its code is still running some time after its abort. */
 export function watchAborts(
   program: TriggerProgram,
   report: (ignored: IgnoredAbort) => void,

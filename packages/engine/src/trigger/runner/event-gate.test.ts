@@ -3,7 +3,7 @@ import { EventGate } from "./event-gate.ts";
 
 const never = new AbortController().signal;
 
-/** Who is inside, in the order in which they entered. */
+/** The current holders, in the order in which they entered. */
 function watched(gate: EventGate) {
   const inside: string[] = [];
   const leave = new Map<string, () => void>();
@@ -17,7 +17,7 @@ function watched(gate: EventGate) {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-it("lets in what there is room for, the others when there is, in their order", async () => {
+it("admits events while there is room, and queues the others in order", async () => {
   const { come, inside, leave } = watched(new EventGate(10));
   for (const [name, bytes] of [
     ["a", 6],
@@ -28,21 +28,21 @@ it("lets in what there is room for, the others when there is, in their order", a
     void come(name, bytes);
   await settled();
   expect(inside).toEqual(["a", "b"]);
-  // There is room for d, but it is not its turn.
+  // There is room for d, but others are before it in the queue.
   leave("b");
   await settled();
   expect(inside).toEqual(["a", "b"]);
   leave("a");
   await settled();
   expect(inside).toEqual(["a", "b", "c", "d"]);
-  // Twice is once.
+  // Leaving twice counts once.
   leave("a");
   void come("e", 2);
   await settled();
   expect(inside).toHaveLength(4);
 });
 
-it("lets one that is too large go alone, and forgets who is stopped while it waits", async () => {
+it("admits an oversized event alone, and removes a trigger that is stopped while it waits", async () => {
   const { come, inside, leave } = watched(new EventGate(10));
   const stop = new AbortController();
   void come("huge", 50);

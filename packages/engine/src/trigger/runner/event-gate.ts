@@ -1,7 +1,7 @@
 /**
- * How much of what triggers yield may be on its way at once: sent to the supervisor, and not yet stored there. A trigger
- * has one event on its way at most; ten thousand of them with a megabyte each would fill the memory of both processes.
- * Those that find no room wait in the order in which they came.
+ * Limits the bytes of events in flight: sent to the supervisor and not yet stored there. A trigger has at most one event
+ * in flight; ten thousand events of a megabyte each would fill the memory of both processes. Events that find no room
+ * wait in FIFO order.
  */
 const MAX_BYTES = 32 * 1024 * 1024;
 
@@ -19,7 +19,7 @@ export class EventGate {
     this.#maxBytes = maxBytes;
   }
 
-  /** Answers what to call when it is stored, or not wanted any more. Who is stopped while it waits does not enter. */
+  /** Returns the function to call when the event is stored or dropped. A trigger that is stopped while it waits does not enter. */
   async enter(bytes: number, signal: AbortSignal): Promise<() => void> {
     let isInside = true;
     if (this.#waiting.size === 0 && this.#hasRoom(bytes)) this.#bytes += bytes;
@@ -32,7 +32,7 @@ export class EventGate {
     };
   }
 
-  /** One that is larger than all the room goes alone. */
+  /** An event that is larger than the limit is admitted alone. */
   #hasRoom(bytes: number): boolean {
     return this.#bytes === 0 || this.#bytes + bytes <= this.#maxBytes;
   }
@@ -42,7 +42,7 @@ export class EventGate {
       const leave = (): void => {
         this.#waiting.delete(waiter);
         resolve(false);
-        // It may have been what held up those behind it.
+        // It may have blocked the events behind it.
         this.#admit();
       };
       const waiter: Waiter = {

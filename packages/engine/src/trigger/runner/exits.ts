@@ -1,6 +1,6 @@
 /**
- * The ways in which code can end the process on purpose. Within a trigger each of them ends that trigger: the call is
- * answered by an error, because it promises not to return, and the process goes on with the others.
+ * The ways in which code can end the process on purpose. Within a trigger each of them ends that trigger: the call
+ * throws, because it must not return, and the process continues with the others.
  */
 import { currentScope, type Scope } from "./scope.ts";
 

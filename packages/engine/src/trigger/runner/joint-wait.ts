@@ -1,10 +1,10 @@
 /**
- * Several triggers waited for together, run in one process: what `all` and `any` have in common. Each member has an
- * abort of its own. A member that fails fails the whole, one that ends the task ends it.
+ * Several triggers waited for together, run in one process: the common part of `all` and `any`. Each member has an abort
+ * of its own. A member that fails fails the joint wait, and a member that ends the task ends it.
  *
- * What the joint event is known by is made of what its members' are. Built-in triggers look at how things are: where
- * they give no key, the same sight is the same event. What an author's own trigger yields without a key is new each
- * time, and so is the whole. That a time has passed tells no events apart.
+ * The key of the joint event is built from the keys of its members' events. Built-in triggers observe states: without a
+ * key, the same payload is the same event. An event of a user-defined trigger without a key is always new, and so is the
+ * joint event. Events of time triggers do not contribute to the key.
  */
 import { createHash } from "node:crypto";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -52,7 +52,7 @@ export class Member {
     return this.#hasFired;
   }
 
-  /** Its next event. To ask for it is to say that the last one is stored. */
+  /** The member's next event. Requesting it acknowledges the last one. */
   async next(): Promise<TriggerYield> {
     try {
       const yielded = await this.#next();
@@ -97,14 +97,14 @@ export class Member {
   }
 }
 
-/** Cleans all of them up. @throws what the first of them threw that did. */
+/** Cleans up all members. @throws the error of the first cleanup that failed. */
 export async function cleanUp(members: readonly Member[]): Promise<void> {
   const results = await Promise.allSettled(members.map((member) => member.cleanup()));
   const failed = results.find((result) => result.status === "rejected");
   if (failed !== undefined) throw failed.reason;
 }
 
-/** What an event of the member is known by; null: it is always a new one. */
+/** The identity of a member's event; null: always a new event. */
 export function identityOf(
   { source, timed }: TriggerCall,
   { key, payload }: Extract<TriggerYield, { kind: "event" }>,
@@ -123,7 +123,7 @@ export function withoutEvent(): Error {
   return Object.assign(new Error(message), { code: "TRIGGER_ENDED_WITHOUT_EVENT" });
 }
 
-/** @throws when it is no joint wait. */
+/** @throws if the members do not form a joint wait. */
 export function checkedMembers(members: Readonly<Record<string, TriggerCall>>): [string, TriggerCall][] {
   const entries = Object.entries(members);
   if (entries.length > 0) return entries;

@@ -1,4 +1,4 @@
-/** One file for both threads of the process: the one that runs triggers, and the one that watches it. */
+/** Entry point of both threads of the process: the thread that runs triggers, and the watchdog. */
 import { isMainThread } from "node:worker_threads";
 
 if (isMainThread) await import("./trigger-process.ts");

@@ -1,6 +1,6 @@
 /**
- * Everything that is printed in this process: by a trigger, a record of its log; by anybody else, a line on the real
- * descriptor, which the supervisor puts in the engine's log.
+ * Captures all output of this process. Output of a trigger becomes a record of its log; any other output goes to the
+ * real descriptor, and the supervisor writes it to the engine's log.
  */
 import { writeSync } from "node:fs";
 import { Writable } from "node:stream";
@@ -26,7 +26,7 @@ export function captureOutput(): void {
   }
 }
 
-/** Past all capturing. A supervisor that does not read must not stop the loop: then the text is lost. */
+/** Bypasses the capture. A supervisor that does not read must not block the loop: then the text is lost. */
 export function print(descriptor: 1 | 2, text: string | Uint8Array): void {
   try {
     writeSync(descriptor, typeof text === "string" ? Buffer.from(text) : text);
@@ -35,7 +35,7 @@ export function print(descriptor: 1 | 2, text: string | Uint8Array): void {
   }
 }
 
-/** Replaces the stream without ever touching Node's own: that would change the descriptor's mode. */
+/** Replaces the stream without accessing Node's own stream, which would change the descriptor's mode. */
 function capture(name: "stdout" | "stderr", descriptor: 1 | 2, level: LogLevel): void {
   const write = (chunk: unknown, encoding?: unknown, done?: unknown): boolean => {
     const text =

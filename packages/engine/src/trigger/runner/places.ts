@@ -1,4 +1,4 @@
-/** Counts who is at work for a key, e.g. a host name, and lets the others wait in the order in which they came. */
+/** Limits the concurrent work per key, e.g. a host name; excess work waits in FIFO order. */
 interface Key {
   active: number;
   readonly waiting: Set<Waiter>;
@@ -12,7 +12,7 @@ interface Waiter {
 export class Places {
   readonly #keys = new Map<string, Key>();
 
-  /** Rejects without having called `work` when the signal fires before its turn. */
+  /** Rejects without having called `work` if the signal fires before its turn. */
   async within<T>(key: string, limit: number, signal: AbortSignal, work: () => Promise<T>): Promise<T> {
     signal.throwIfAborted();
     let entry = this.#keys.get(key);
@@ -53,7 +53,7 @@ function turn(entry: Key, limit: number, signal: AbortSignal): Promise<void> {
   });
 }
 
-/** In the order of arrival: one with a lower limit holds back those behind it, and so gets its turn. */
+/** FIFO: an entry with a lower limit blocks the entries behind it, so it is not starved. */
 function admit(entry: Key): void {
   for (const waiter of entry.waiting) {
     if (entry.active >= waiter.limit) return;

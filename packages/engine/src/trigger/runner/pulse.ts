@@ -1,4 +1,4 @@
-/** The main thread's part of the watch: a beat that anybody can see, also when nobody can be asked. */
+/** The main thread's part of the watchdog: a heartbeat in shared memory, readable while the thread is blocked. */
 import childProcess from "node:child_process";
 import { syncBuiltinESMExports } from "node:module";
 import { Worker } from "node:worker_threads";
@@ -10,7 +10,7 @@ export interface Pulse {
   readonly beatAt: BigInt64Array;
   /** The serial of the trigger that waits for a subprocess without turning the loop; 0 for none. */
   readonly waiter: Int32Array;
-  /** How many loads of the engine's own are under way. */
+  /** Number of the engine's own module loads in progress. */
   readonly loads: Int32Array;
 }
 
@@ -25,10 +25,10 @@ export function startWatchdog(): void {
   current = pulse;
   beat(pulse);
   setInterval(() => beat(pulse), BEAT_MS);
-  // The program itself, wherever it was put: it knows by its thread which part it has (main.ts).
+  // The program itself, at its actual path: main.ts chooses the role by thread.
   const worker = new Worker(process.argv[1] as string, { workerData: pulse, env: {}, execArgv: [] });
   worker.unref();
-  // Without it the supervisor still hears when pings stay unanswered: it only cannot know why.
+  // Without the watchdog the supervisor still notices unanswered pings, but cannot name the cause.
   worker.on("error", (error) => console.error("the watchdog of triggers has ended:", error));
   noteWaiters(pulse);
   noteFirstFetch();
@@ -41,21 +41,21 @@ function beat({ beatAt }: Pulse): void {
 let current: Pulse | null = null;
 
 /**
- * Begins to load something that is nobody's own, and answers what to call when it is there. What Node and the drivers
- * behind built-in triggers need for that, on a busy machine, is no fault of the trigger that came first.
+ * Begins to load a shared module, and returns the function to call when it is loaded. The time that Node and the drivers
+ * of built-in triggers need for that, on a busy machine, is not charged to the trigger that came first.
  */
 export function beginLoad(): () => void {
   const pulse = current;
   if (pulse === null) return () => {};
   Atomics.add(pulse.loads, 0, 1);
   return () => {
-    // First: what has passed so far must not count.
+    // First: the time so far must not count.
     beat(pulse);
     Atomics.sub(pulse.loads, 0, 1);
   };
 }
 
-/** Node loads its HTTP client when one of these is first used, in the middle of whoever uses it. */
+/** Node loads its HTTP client at the first use of one of these, inside the code of the trigger that uses it. */
 function noteFirstFetch(): void {
   for (const name of ["fetch", "Headers", "Request", "Response"] as const) {
     const original = Object.getOwnPropertyDescriptor(globalThis, name);
@@ -83,8 +83,8 @@ function noteFirstFetch(): void {
 }
 
 /**
- * The one common way to stop a loop that the debugger cannot look into: the thread is then outside of JavaScript until
- * the subprocess ends, which may be never.
+ * The one common way to block the loop that the debugger cannot inspect: the thread is outside of JavaScript until the
+ * subprocess ends, possibly forever.
  */
 function noteWaiters({ waiter }: Pulse): void {
   for (const name of ["execSync", "execFileSync", "spawnSync"] as const) {

@@ -1,6 +1,6 @@
 /**
- * What this process says to its supervisor. Outcomes go out at once; log records are gathered for one turn of the event
- * loop, and signs of life for a second: ten thousand triggers that poll every second are one message, not ten thousand.
+ * The messages of this process to its supervisor. Outcomes are sent at once; log records are batched for one turn of the
+ * event loop, and signs of life for a second: ten thousand triggers that poll every second cause one message.
  */
 import type { Socket } from "node:net";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -9,22 +9,22 @@ import type { JsonLines } from "../../child/json-lines.ts";
 import type { FromRunner, LogRecord } from "../process/runner-protocol.ts";
 
 const SIGNS_MS = 1_000;
-/** What one trigger may say in a second; the rest is dropped. Reading it all would keep the supervisor from the others. */
+/** Log records of one trigger per second; the rest is dropped. Reading them all would delay the supervisor. */
 const RECORDS_PER_SECOND = 1_000;
-/** Characters of log in one line; each may become six when it is written as JSON. */
+/** Characters of log in one line; each may become six characters of JSON. */
 const LINE_LENGTH = 128 * 1024;
 /** Serials in one line. */
 const SIGNS_AT_ONCE = 10_000;
 const MAX_MESSAGE_LENGTH = 16 * 1024;
 const MAX_FIELDS_LENGTH = 16 * 1024;
-/** While the supervisor is this far behind, log records are dropped: they must not fill the memory of all. */
+/** While the supervisor is this far behind, log records are dropped: they must not fill the memory of the process. */
 const MAX_BACKLOG_BYTES = 8 * 1024 * 1024;
 
 export class ReportLine {
   readonly #socket: Socket;
   readonly #lines: JsonLines<FromRunner>;
   #records: LogRecord[] = [];
-  /** Of the records that are gathered. */
+  /** Total length of the batched records. */
   #length = 0;
   /** Records of each trigger in this second. */
   #said = new Map<number, number>();
@@ -87,7 +87,7 @@ export class ReportLine {
   }
 }
 
-/** Fields are JSON by their type only: a log call must not be what fails a trigger. */
+/** Fields are JSON by their type only: a log call must not fail a trigger. */
 function readable(fields: Readonly<Record<string, Json>>): {
   readonly fields: Readonly<Record<string, Json>>;
   readonly length: number;

@@ -1,6 +1,6 @@
 /**
- * Whose code is running: carried along by Node through every callback and every await, so that thousands of triggers
- * can share one event loop and each print, throw, block and exit in its own name.
+ * The owner of the running code. Node carries it through every callback and every await, so that thousands of triggers
+ * can share one event loop and their output, errors, stalls and exits are attributed to each of them.
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -12,7 +12,7 @@ export interface Scope {
   log(level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void;
 }
 
-/** Where the watchdog, which can evaluate an expression in the paused main thread, finds `currentScope().who`. */
+/** The key under which the watchdog, which evaluates an expression in the paused main thread, finds `currentScope().who`. */
 export const CULPRIT = "tradewind.culprit";
 
 const storage = new AsyncLocalStorage<Scope>();

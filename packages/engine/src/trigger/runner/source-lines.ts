@@ -1,12 +1,12 @@
 /**
- * Where code of a bundle stands in its sources. Node knows it for errors that are thrown; the debugger's frames have
- * places in the bundle. Read from the bundle itself, by the watchdog's thread, when there is a stall to tell of.
+ * Maps positions in a bundle to its sources. Node does so for thrown errors, but the debugger's frames have positions in
+ * the bundle. The watchdog's thread reads the source map from the bundle when it reports a stall.
  */
 import { readFileSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
 import { fileURLToPath } from "node:url";
 
-/** Bundles whose maps are kept: a stall is looked at a dozen times. */
+/** Bundles whose source maps are cached: a stall is sampled a dozen times. */
 const MAX_MAPS = 4;
 const MARK = "//# sourceMappingURL=data:application/json;base64,";
 
@@ -19,7 +19,7 @@ export interface CodePlace {
 
 const maps = new Map<string, SourceMap | null>();
 
-/** As "dags:/sales.ts:3:5"; the place in the bundle where its sources are not known. */
+/** As "dags:/sales.ts:3:5", or the position in the bundle if its sources are unknown. */
 export function sourceLine({ column, line, url }: CodePlace): string {
   const entry = mapOf(url)?.findEntry(line, column);
   if (entry === undefined || !("originalSource" in entry) || !entry.originalSource)
@@ -46,7 +46,7 @@ function readMap(url: string): SourceMap | null {
     const [data = ""] = code.slice(at + MARK.length).split("\n", 1);
     return new SourceMap(JSON.parse(Buffer.from(data, "base64").toString("utf8")) as SourceMapPayload);
   } catch {
-    // Without sources the place in the bundle will do.
+    // Without sources, the position in the bundle is used.
     return null;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * Looks into the main thread while it is busy: Node's own debugger interrupts it, shows its stack, evaluates whose
- * scope it is in, and lets it go on. Interrupts reach JavaScript wherever it is, in a loop without calls and in a
- * regular expression too; not in native code, so a look that was begun there is answered when that code returns.
+ * Samples the main thread while it is busy: Node's own debugger interrupts it, reads its stack, evaluates the scope it
+ * is in, and resumes it. Interrupts reach JavaScript anywhere, also in a loop without calls and in a regular expression,
+ * but not in native code: a sample that was requested there is taken when that code returns.
  */
 import { type Debugger, Session } from "node:inspector";
 import type { Culprit } from "../process/runner-protocol.ts";
@@ -20,13 +20,13 @@ export class StallProbe {
   readonly #seen: (sight: Sight) => void;
   #session: Session | null = null;
 
-  /** @param beat Changes when the event loop has turned: what is seen then is not what was looked for. */
+  /** @param beat Changes when the event loop has turned: a sample after that is discarded. */
   constructor(beat: () => bigint, seen: (sight: Sight) => void) {
     this.#beat = beat;
     this.#seen = seen;
   }
 
-  /** False when the last look has not been answered yet. */
+  /** False if the last sample is still pending. */
   begin(beat: bigint): boolean {
     if (this.#session !== null) return false;
     const session = new Session();
@@ -42,7 +42,7 @@ export class StallProbe {
     return true;
   }
 
-  /** The main thread stands still for us now: whatever goes wrong here, it must be let go. */
+  /** The main thread is paused by this sample: it must be resumed whatever fails here. */
   async #paused(
     session: Session,
     frames: readonly Debugger.CallFrame[],
@@ -51,7 +51,7 @@ export class StallProbe {
   ): Promise<void> {
     let sight: Sight | null = null;
     try {
-      // In a function of Node itself the names of the expression may mean something else: then its caller is asked.
+      // In a function of Node itself the names of the expression may differ: then the caller's frame is used.
       const frame = frames.find(({ location }) => !isInternal(scripts.get(location.scriptId))) ?? frames[0];
       if (frame !== undefined && this.#beat() === beat) {
         const who = await culprit(session, frame.callFrameId);
@@ -63,7 +63,7 @@ export class StallProbe {
       session.disconnect();
       this.#session = null;
     }
-    // After it was let go: reading where its code comes from takes a while.
+    // After the thread was resumed: mapping its source takes a while.
     if (sight !== null) this.#seen({ ...sight, stack: stackOf(frames, scripts) });
   }
 }

@@ -1,10 +1,10 @@
 /**
- * One trigger under way:
+ * The lifecycle of one running trigger:
  *
  *   load → start → next → event ──ack──→ next → … → done, ending, failed
  *
- * Whatever happens, it ends once (`#end`), and its cleanup is run once, when it has stopped moving or has had its time
- * to do so. All of its code runs in its scope.
+ * It ends exactly once (`#end`), and its cleanup runs exactly once, after its code has stopped or the time to stop has
+ * expired. All of its code runs in its scope.
  */
 import { errorFacts } from "@tradewind/sdk/error-facts";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -38,7 +38,7 @@ import type { ReportLine } from "./report-line.ts";
 import { inScope } from "./scope.ts";
 import type { Asker } from "./trigger-programs.ts";
 
-/** What the process does for its triggers. */
+/** What the process provides to its triggers. */
 export interface Surroundings {
   readonly line: ReportLine;
   readonly places: Places;
@@ -50,11 +50,11 @@ export interface Surroundings {
   over(life: TriggerLifecycle): void;
 }
 
-/** How long code that was told to stop may take before cleanup is called regardless. */
+/** How long aborted code may take before cleanup is called regardless. */
 const STOP_MS = 1_000;
 /** Characters of an error's message, and of its stack. */
 const MAX_ERROR_LENGTH = 64 * 1024;
-/** What a trigger may ask for at once. */
+/** Concurrent requests of one trigger. */
 const MAX_QUESTIONS = 16;
 const MAX_NAME_LENGTH = 1_000;
 const MAX_SHOWN_ARGS = 500;
@@ -90,12 +90,12 @@ export class TriggerLifecycle implements Asker {
     this.#acknowledge = null;
   }
 
-  /** This process runs it no longer. */
+  /** This process no longer runs it. */
   stop(why: TriggerAbortKind): void {
     this.#end(null, abortReason(why));
   }
 
-  /** Something it set going threw where nobody could catch it. */
+  /** An error that its code threw where no caller could catch it. */
   fail(thrown: unknown): void {
     const { code, message, name, stack } = withHint(errorFacts(thrown), this.bundlePath);
     const error = {
@@ -143,7 +143,7 @@ export class TriggerLifecycle implements Asker {
       this.#end(null);
       this.#around.line.send({ k: "done", serial: this.who });
     } else {
-      const message = "The trigger yielded something that this engine does not know; upgrade the engine.";
+      const message = "The trigger yielded something that this engine does not support; upgrade the engine.";
       throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
     }
   }
@@ -154,7 +154,7 @@ export class TriggerLifecycle implements Asker {
       const message = `The key of the trigger's event has ${key.length} characters; ${MAX_KEY_LENGTH} is the limit.`;
       throw Object.assign(new Error(message), { code: "TW_EVENT_TOO_LARGE" });
     }
-    // Of a wait for all the supervisor may have to keep the event for long: until its own members have events, too.
+    // The supervisor may have to keep the event of a wait for all for a long time, until its own members have fired.
     const isCounted = this.#assignment.kind !== ALL_KIND;
     const leave = await this.#around.gate.enter(isCounted ? bytes : 0, this.#abort.signal);
     try {
@@ -170,7 +170,7 @@ export class TriggerLifecycle implements Asker {
     }
   }
 
-  /** The first end stands. `reason` is what code that is still running is told. */
+  /** The first end counts. `reason` is the abort reason for code that is still running. */
   #end(outcome: TriggerOutcome | null, reason?: unknown): void {
     if (this.#ended) return;
     this.#ended = true;
@@ -223,7 +223,7 @@ export class TriggerLifecycle implements Asker {
   }
 
   #ask(question: TriggerQuestion): Promise<Json | undefined> {
-    if (this.#ended) return Promise.reject(new Error("the trigger is over"));
+    if (this.#ended) return Promise.reject(new Error("the trigger has ended"));
     const name = question.what === "variable" ? question.key : question.connectionId;
     if (name.length > MAX_NAME_LENGTH) return Promise.resolve(undefined);
     const { ask, questions } = this.#around;
@@ -235,7 +235,7 @@ function cut(text: string): string {
   return text.length > MAX_ERROR_LENGTH ? `${text.slice(0, MAX_ERROR_LENGTH)}…` : text;
 }
 
-/** An event that cannot be sent, or that would choke those who read it in one piece. Answers its size. */
+/** Rejects an event that cannot be sent or is too large to be read in one piece. Returns its size. */
 function checkSize(payload: Json): number {
   let text: string | undefined;
   let reason = "it is undefined, a function or a symbol";

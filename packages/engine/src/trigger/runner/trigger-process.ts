@@ -1,9 +1,9 @@
 /**
- * The process in which triggers run, thousands in one event loop. It has no credentials and knows nobody but its
- * supervisor; when that is gone, it ends itself. Nothing is kept here: after its end every trigger is started again
+ * The process in which triggers run, thousands in one event loop. It has no credentials and talks only to its
+ * supervisor; when the supervisor ends, it ends itself. It keeps no state: after its end every trigger is started again
  * elsewhere, from its arguments.
  *
- * What a trigger does to the process as a whole (an exit, an error that nobody catches) ends that trigger alone.
+ * An exit or an uncaught error of a trigger ends only that trigger.
  */
 import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
@@ -21,7 +21,7 @@ import { currentScope, type Scope } from "./scope.ts";
 import { type Surroundings, TriggerLifecycle } from "./trigger-lifecycle.ts";
 import { findProgram } from "./trigger-programs.ts";
 
-/** How long starting triggers may keep the loop before everything else gets its turn. */
+/** How long starting triggers may keep the loop before other work gets its turn. */
 const SLICE_MS = 10;
 
 const lives = new Map<number, TriggerLifecycle>();
@@ -122,12 +122,12 @@ function uncaught(thrown: unknown): void {
   }
 }
 
-/** Fails a trigger, or all triggers of a bundle whose top level it was. One that has ended meanwhile stays as it is. */
+/** Fails a trigger, or all triggers of a bundle whose top level threw. A trigger that has ended meanwhile is unaffected. */
 function blame(scope: Scope, thrown: unknown): void {
   if (typeof scope.who === "number") {
     const life = lives.get(scope.who);
     if (life !== undefined) life.fail(thrown);
-    else print(2, `uncaught, left behind by a trigger that is over: ${errorFacts(thrown).stack}\n`);
+    else print(2, `uncaught, from a trigger that has ended: ${errorFacts(thrown).stack}\n`);
     return;
   }
   for (const life of lives.values()) if (life.bundlePath === scope.who) life.fail(thrown);
@@ -138,7 +138,7 @@ function leave(): void {
   socket.end(() => exit(0));
 }
 
-/** The supervisor is gone, or we left: this process and everything it started go too. */
+/** The supervisor has gone, or this process leaves: it ends together with every process it started. */
 function endAll(): void {
   process.kill(-process.pid, "SIGKILL");
 }

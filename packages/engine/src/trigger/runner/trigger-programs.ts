@@ -1,7 +1,7 @@
 /**
- * The kinds of triggers this process can run. A bundle is imported once per path (paths are named by content hash, so
- * a new version is a new path, and both stay). What its top level does, and whatever that leaves behind, happens in
- * the name of the bundle and not of the trigger that happened to need it first.
+ * The kinds of triggers that this process can run. A bundle is imported once per path (paths contain the content hash, so
+ * a new version is a new path, and both stay). The top level of a bundle, and everything it starts, runs in the scope of
+ * the bundle, not of the trigger that needed the bundle first.
  */
 import { pathToFileURL } from "node:url";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
@@ -21,7 +21,7 @@ export interface Asker extends Scope {
 
 const loading = new Map<string, Promise<ReadonlyMap<string, TriggerProgram>>>();
 
-/** @throws whatever the bundle throws on import, or an error that says that there is no such kind. */
+/** @throws the import error of the bundle, or an error for an unknown kind. */
 export async function findProgram(
   kind: string,
   bundlePath: string | null,
@@ -40,13 +40,13 @@ export async function findProgram(
     throw Object.assign(new Error(message), { code: "TRIGGER_KIND_UNKNOWN" });
   }
   if (program.protocol !== 1) {
-    const message = `Trigger "${kind}" speaks protocol ${program.protocol}, this engine speaks 1; upgrade the engine.`;
+    const message = `Trigger "${kind}" uses protocol ${program.protocol}, this engine supports 1; upgrade the engine.`;
     throw Object.assign(new Error(message), { code: "BUNDLE_PROTOCOL" });
   }
   return watchAborts(program, (ignored) => asker.ignoredAbort(ignored));
 }
 
-/** Loaded when first asked for: the drivers behind the built-in kinds would take longer than all the rest. */
+/** Loaded at the first use: the drivers behind the built-in kinds take longer to load than everything else. */
 async function builtin(kind: string): Promise<TriggerProgram | undefined> {
   const end = beginLoad();
   try {
@@ -63,7 +63,7 @@ function loaded(path: string, asker: Scope): Promise<ReadonlyMap<string, Trigger
     const scope: Scope = { who: path, log: (...record) => asker.log(...record) };
     programs = inScope(scope, () => load(path));
     loading.set(path, programs);
-    // A file that was not there may be there next time; Node remembers a module that threw by itself.
+    // A missing file may exist next time. Node itself caches a module that threw.
     programs.catch(() => loading.delete(path));
   }
   return programs;

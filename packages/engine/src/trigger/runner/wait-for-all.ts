@@ -1,6 +1,6 @@
 /**
- * `tradewind.all`: fires once, with the first event of each member by name. The members' events are acknowledged when
- * the joint one is.
+ * `tradewind.all`: fires once, with the first event of each member by name. The members' events are acknowledged
+ * together with the joint event.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
@@ -8,7 +8,7 @@ import type { BuiltinHost } from "../../builtin/builtin-kind.ts";
 import { ALL_KIND, membersOf } from "../../model/signal/joint-wait.ts";
 import { checkedMembers, cleanUp, type FindMember, identityOf, keyOf, Member } from "./joint-wait.ts";
 
-/** How long members may take to acknowledge; one with more events to come would never be done. */
+/** How long members may take to acknowledge; a member with more events to come would never finish. */
 const FAREWELL_MS = 1_000;
 
 export function waitForAll(find: FindMember): TriggerProgram {
@@ -28,7 +28,7 @@ class WaitForAll implements RunningTrigger {
     const members = checkedMembers(membersOf({ kind: ALL_KIND, args }));
     this.#members = members.map((member) => new Member(member, find, host));
     this.#host = host;
-    // After a crash of an earlier process, what that one has reported is void.
+    // After a crash of an earlier process, the members that it reported are void.
     this.#host.members?.([]);
   }
 
@@ -39,7 +39,7 @@ class WaitForAll implements RunningTrigger {
     }
     const events: Record<string, Json> = {};
     const identities = new Map<string, Json>();
-    // What settles first otherwise: a failure, or a member that ends the task.
+    // The alternative result: a failure, or a member that ends the task.
     const ended = Promise.withResolvers<TriggerYield>();
     const all = this.#members.map(async (member) => {
       const first = await member.next();
@@ -68,7 +68,7 @@ class WaitForAll implements RunningTrigger {
     return keyOf(this.#members.map(({ name }) => identities.get(name) ?? null));
   }
 
-  /** Lets code after each member's `yield` run: the event is stored. */
+  /** Runs the code after each member's `yield`: the event is stored. */
   async #acknowledge(): Promise<void> {
     const farewells = this.#members.map((member) => member.next());
     const late = Promise.withResolvers<void>();

@@ -1,9 +1,9 @@
 /**
- * `tradewind.any`: fires with the event of whichever member has one, and goes on with the others and with the next event
- * of that one: as a schedule it makes a run of each. For a task the first event ends the wait: the triggerer stops it.
+ * `tradewind.any`: fires with the event of any member, and continues with the others and with the next event of that
+ * member: as a schedule it creates a run for each. For a task the first event ends the wait: the triggerer stops it.
  *
- * An event is acknowledged to the member that yielded it, and to no other: events of other members that were not asked
- * for are handed out again by their sources.
+ * An event is acknowledged only to the member that yielded it: the sources of the other members deliver their events
+ * again.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunningTrigger, TriggerHost, TriggerProgram, TriggerYield } from "@tradewind/sdk/program";
@@ -27,7 +27,7 @@ class WaitForAny implements RunningTrigger {
   readonly #args: Json;
   readonly #members: readonly Member[];
   readonly #pending = new Map<Member, Promise<Yielded>>();
-  /** Members whose next event is to be asked for. */
+  /** Members whose next event is to be requested. */
   #idle: readonly Member[];
 
   constructor(args: Json, find: FindMember, host: TriggerHost) {
@@ -59,7 +59,7 @@ class WaitForAny implements RunningTrigger {
 
   #ask(member: Member): void {
     const next = member.next().then((yielded) => ({ member, yielded }));
-    // A failure that comes second ends nothing: the first event has.
+    // A failure that comes second has no effect: the first event counts.
     next.catch(() => {});
     this.#pending.set(member, next);
   }

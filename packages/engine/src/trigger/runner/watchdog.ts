@@ -1,8 +1,8 @@
 /**
- * The thread that notices when the event loop stands still, and says whose code it stands in. It looks at the beat of
- * the main thread; when that fails to come it looks again and again into the main thread, until it is over. What it
- * finds goes out at once, over a descriptor of its own: the supervisor hears of it while the loop still stands. One look
- * tells who is at work, two that find the same tell who has been: so the second follows soon after the first.
+ * The thread that detects a blocked event loop and determines whose code blocks it. It reads the heartbeat of the main
+ * thread; when beats are missing it samples the main thread repeatedly until the stall ends. Samples are sent at once,
+ * over a separate descriptor, so the supervisor receives them while the loop is still blocked. One sample shows which
+ * code runs; two equal samples show that it has been running, so the second follows soon after the first.
  */
 import { writeSync } from "node:fs";
 import { workerData } from "node:worker_threads";
@@ -13,16 +13,16 @@ import { type Sight, StallProbe } from "./stall-probe.ts";
 const STALL_MS = 200;
 const SECOND_LOOK_MS = 50;
 const LOOK_AGAIN_MS = 250;
-/** So long a load of the engine's own may take: less than what makes the supervisor end a silent process. */
+/** Limit of the engine's own module loads: shorter than the silence after which the supervisor ends the process. */
 const LOAD_MS = 4_000;
-/** Enough to see that it is always the same code, few enough not to slow it down. */
+/** Enough samples to see that it is always the same code, few enough not to slow it down. */
 const MAX_LOOKS = 12;
 
 const pulse = workerData as Pulse;
 const probe = new StallProbe(lastBeat, seen);
 let beat = lastBeat();
 let lookedAt = process.hrtime.bigint();
-/** How long this thread itself stood still since that beat: then so did the machine, or it had no time for us. */
+/** How long this thread itself was paused since that beat: then the machine was paused or overloaded. */
 let lateMs = 0;
 /** Null while the loop turns. */
 let stall: { looks: number; sights: number; nextAt: number } | null = null;
@@ -51,7 +51,7 @@ function lastBeat(): bigint {
   return Atomics.load(pulse.beatAt, 0);
 }
 
-/** For how long there was no beat, as far as the main thread is to blame. */
+/** Time without a beat, minus the time that the main thread is not responsible for. */
 function stillMs(): number {
   return millis(process.hrtime.bigint() - beat) - lateMs;
 }
@@ -64,7 +64,7 @@ function millis(nanos: bigint): number {
   return Number(nanos) / 1e6;
 }
 
-/** The last look was not answered: the main thread is not in JavaScript. */
+/** The last sample is pending: the main thread is not in JavaScript. */
 function lookOutside(): void {
   const who = Atomics.load(pulse.waiter, 0);
   if (who !== 0) seen({ who, stack: "    at a synchronous call of node:child_process" });

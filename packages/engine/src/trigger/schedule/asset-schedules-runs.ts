@@ -1,21 +1,22 @@
 /**
- * What the signals of a page of the log do to a schedule on assets: the runs they make, and what is gathered then. A run
- * is given its events in its conf; more than one run can take make several.
+ * The effect of a page of signals on a schedule on assets: the runs to create, and the events gathered afterwards. A run
+ * receives its events in its conf; more events than one run can hold create several runs.
  */
+
 import type { Json } from "@tradewind/sdk/manifest";
 import { type GatheredRun, gather, loadGathered, portions, storedGathered } from "../../model/index.ts";
 import { type AssetEventRow, readEvents } from "../../store/asset/asset-events.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { ScheduleMove, ScheduleRun } from "../../store/signal/signal-schedules.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../engine/engine-signals-facts.ts";
+import { signalFacts } from "../../store/signal/signals-read.ts";
 import { type CompiledSchedule, isWithin, partOfRunId } from "./signal-schedules-runs.ts";
 
-/** Every task of the run is handed its conf. */
+/** Limited because every task of the run receives the conf. */
 const MAX_EVENTS = 1_000;
 const MAX_CHARACTERS = 1_000_000;
 
-/** null: none of it means anything to the schedule. */
+/** Null if no signal concerns the schedule. */
 export async function gathered(
   database: Database,
   { condition, terms }: CompiledSchedule,
@@ -40,7 +41,7 @@ function scheduleRuns(
   { partitioned }: { readonly partitioned: boolean },
   rows: ReadonlyMap<number, AssetEventRow>,
 ): ScheduleRun[] {
-  // One that is not there any more was deleted by somebody.
+  // A missing event was deleted.
   const found = events.flatMap((id) => rows.get(id) ?? []).map(eventOf);
   const parts = portions(found, {
     maxItems: MAX_EVENTS,
@@ -61,7 +62,7 @@ function scheduleRuns(
   });
 }
 
-/** As tasks see it: `AssetEvent` of the SDK. */
+/** In the form that tasks receive: `AssetEvent` of the SDK. */
 function eventOf(row: AssetEventRow) {
   const { source_dag_id: dagId, source_run_id: runId, source_task_id: taskId } = row;
   const isProduced = dagId !== null && runId !== null && taskId !== null;

@@ -1,4 +1,4 @@
-/** What the signals of a page of the log do to a schedule: the runs they make, and where its condition stands then. */
+/** The effect of a page of signals on a schedule: the runs to create, and the state of its condition afterwards. */
 import { createHash } from "node:crypto";
 import type { Json, SignalCondition } from "@tradewind/sdk/manifest";
 import {
@@ -13,7 +13,7 @@ import {
 import type { ScheduleMove } from "../../store/signal/signal-schedules.ts";
 import type { ScheduleTerms } from "../../store/signal/signal-schedules-publish.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../engine/engine-signals-facts.ts";
+import { signalFacts } from "../../store/signal/signals-read.ts";
 
 /** A schedule with its condition, which keeps the values of signals. */
 export interface CompiledSchedule {
@@ -21,7 +21,7 @@ export interface CompiledSchedule {
   readonly condition: CompiledCondition;
 }
 
-/** null: none of it means anything to the schedule. */
+/** Null if no signal concerns the schedule. */
 export function firings(
   { condition, terms }: CompiledSchedule,
   stored: Json,
@@ -46,9 +46,9 @@ export function firings(
 }
 
 /**
- * The run that a firing makes. With a route the value there names it, so that a second firing with the same value finds
- * the run; where there is no such value, every firing makes a run as without a route. Names have letters that a URL and
- * a file can have; values with others, or too long, are told apart by a hash.
+ * The id of the run that a firing creates. With a route it is derived from the value at that path, so that a second
+ * firing with the same value finds the run; without such a value, every firing creates a run as without a route. Ids
+ * contain only characters that are safe in URLs and file names; a hash distinguishes other or longer values.
  */
 function signalRunId(route: string | null, { id, value }: Pick<SignalRow, "id" | "value">): string {
   if (route === null) return `signal__${id}`;

@@ -38,7 +38,7 @@ async function publish(when: SignalCondition, more: { route?: string; dagId?: st
 type Given = readonly [key: string, value: Json];
 const draft = ([key, value]: Given): SignalDraft => ({ namespace: "default", key, value, sender: "test" });
 
-/** Stored in this order, and nobody told. */
+/** Stores signals in this order, without a wake-up. */
 async function store(...signals: readonly Given[]): Promise<number[]> {
   return (await sendSignals(rig.db, signals.map(draft))).map(({ id }) => id);
 }
@@ -65,7 +65,7 @@ const haveRuns = (count: number, dagId = "feed") =>
 const pause = (paused: boolean) => rig.db.transaction((tx) => setPaused(tx, ["feed"], paused));
 const stored = async () => (await readSchedules(rig.db, ["dag:feed"]))[0]!;
 
-/** A triggerer of which nothing is there but this; answers how often runs were told of. */
+/** A triggerer reduced to this part; counts the announcements of runs. */
 function looker(options: { database?: Database; passMs?: number; logger?: Logger } = {}) {
   let told = 0;
   const schedules = new SignalSchedules({
@@ -76,7 +76,7 @@ function looker(options: { database?: Database; passMs?: number; logger?: Logger
   });
   const look = async () => {
     schedules.changed();
-    // Others on the same server may hold the log back for a moment.
+    // Other transactions on the same server may hide the newest signals for a moment.
     const isRead = async () => !(await schedules.look(performance.now() + 10_000)).isHeld;
     await rig.until(isRead, "everything to be read");
     return told;
@@ -84,8 +84,8 @@ function looker(options: { database?: Database; passMs?: number; logger?: Logger
   return { look };
 }
 
-describe("each firing is one run", () => {
-  it("also of what the engine itself tells, whose news wake it", async () => {
+describe("signal schedules create one run per firing", () => {
+  it("for the engine's own signals, woken by state changes", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     await publish(leaf("other/*", { namespace: "run", where: { state: "failed" } }));
     await rig.tell("dags");
@@ -107,7 +107,7 @@ describe("each firing is one run", () => {
     expect(heard.map(({ key }) => key)).toEqual(["other/r1", "other/r2"]);
   });
 
-  it("of what is sent since the DAG was published, also while no triggerer was there", async () => {
+  it("for signals sent since the DAG was published, also while no triggerer was running", async () => {
     await store(["paid", "too early"]);
     await publish(leaf("paid"));
     await store(["paid", "first"], ["else", 0]);
@@ -123,7 +123,7 @@ describe("each firing is one run", () => {
     });
   });
 
-  it("in the order of the log, for each of 500 that come at once", async () => {
+  it("in the order of the log, for each of 500 signals sent at once", async () => {
     await publish(leaf("paid", { where: { even: true } }));
     await publish(any(leaf("pa*"), leaf("other")), { dagId: "wild" });
     await rig.triggerer({ lease: LONG_LEASE });
@@ -136,7 +136,7 @@ describe("each firing is one run", () => {
     expect(await values("wild")).toEqual(burst.map(([, value]) => value));
   });
 
-  it("of all(): when the last part came, with the signals by key; a part heard twice counts once", async () => {
+  it("of all(): when the last part arrived, with the signals by key; a repeated part counts once", async () => {
     await publish(all(leaf("a"), leaf("b", { equals: { value: 1 } })));
     const { job } = await rig.triggerer({ lease: LONG_LEASE });
     const [, a2, , b] = await send(["a", 1], ["a", 2], ["b", 0], ["b", 1]);
@@ -148,7 +148,7 @@ describe("each firing is one run", () => {
         signals: { a: { key: "a", value: 2, version: a2 }, b: { key: "b", value: 1, version: b } },
       },
     });
-    // Half of it is kept when another triggerer goes on.
+    // A partial state is kept when another triggerer continues.
     await send(["b", 1]);
     await rig.until(async () => JSON.stringify((await stored()).state).includes('"met":true'), "one half");
     await rig.db.rows(adhoc("UPDATE job SET state = 'dead', lease_until = now() WHERE id = $1"), [job.jobId]);
@@ -158,7 +158,7 @@ describe("each firing is one run", () => {
     expect((await runs())[1]).toMatchObject({ conf: { signal: { key: "a", value: 3 } } });
   });
 
-  it("with a route, no second run when the first has ended; the log says so", async () => {
+  it("with a route, no second run after the first has ended, and a log line", async () => {
     await publish(leaf("paid"), { route: "order" });
     const lines: unknown[] = [];
     const info = (message: string, facts?: unknown) => void lines.push([message, facts]);
@@ -172,13 +172,13 @@ describe("each firing is one run", () => {
     expect((await runs()).map(({ run_id }) => run_id)).toEqual(["signal__A", "signal__B"]);
     expect(lines).toEqual([
       [
-        expect.stringContaining("made no run"),
+        expect.stringContaining("created no run"),
         { dagId: "feed", runIds: ["signal__A", "signal__B"], signals: 2 },
       ],
     ]);
   });
 
-  it("with a route, one run for each value there; without a value, a run of its own", async () => {
+  it("with a route, one run per value; without a value, a separate run", async () => {
     await publish(leaf("paid"), { route: "order.id" });
     await rig.triggerer({ lease: LONG_LEASE });
     const order = (id: Json): Given => ["paid", { order: { id } }];
@@ -200,7 +200,7 @@ describe("each firing is one run", () => {
     expect((await values())[0]).toEqual({ order: { id: "A-1" } });
   });
 
-  it("and none of what was sent before its start", async () => {
+  it("and none for signals sent before the DAG's start date", async () => {
     await publish(leaf("paid"), { start: new Date(Date.now() + 3_600_000).toISOString() });
     await publish(leaf("paid"), { dagId: "begun", start: "2020-01-01T00:00:00.000Z" });
     await store(["paid", 1]);
@@ -211,7 +211,7 @@ describe("each firing is one run", () => {
 });
 
 describe("a DAG", () => {
-  it("that is paused keeps its signals", async () => {
+  it("and keep the signals of a paused DAG", async () => {
     await publish(leaf("paid"));
     await rig.triggerer({ lease: LONG_LEASE });
     await send(["paid", 0]);
@@ -230,7 +230,7 @@ describe("a DAG", () => {
     expect(await values()).toEqual([0, 1, 2]);
   });
 
-  it("whose condition changed goes on where it was, with nothing heard; one that did not keeps what it heard", async () => {
+  it("keep the position and drop the state of a changed condition; keep the state of an unchanged one", async () => {
     const both = all(leaf("a"), leaf("b"));
     await publish(both);
     await store(["a", 1]);
@@ -250,7 +250,7 @@ describe("a DAG", () => {
     expect(await values()).toEqual([2]);
   });
 
-  it("loses its place with its schedule, and with itself; no listener can take it", async () => {
+  it("delete the position with the schedule and with the DAG, and no listener can take its name", async () => {
     await publish(leaf("paid"));
     const listeners = () => rig.db.rows(adhoc("SELECT name, holder FROM signal_listener"));
     expect(await listeners()).toEqual([{ name: "dag:feed", holder: "schedule" }]);
@@ -267,7 +267,7 @@ describe("a DAG", () => {
     expect(await listeners()).toEqual([]);
   });
 
-  it("whose condition cannot be read keeps no other from its runs", async () => {
+  it("although another DAG's condition cannot be read", async () => {
     await publish({ kind: "all", of: [] }, { dagId: "broken" });
     await publish(leaf("paid"));
     await store(["paid", 1]);
@@ -277,7 +277,7 @@ describe("a DAG", () => {
 });
 
 describe("exactly once", () => {
-  it("though two triggerers look at the same time, again and again", async () => {
+  it("if two triggerers poll at the same time, repeatedly", async () => {
     const both = all(leaf("a"), leaf("b"));
     await publish(leaf("paid"));
     await publish(both, { dagId: "both" });
@@ -291,7 +291,7 @@ describe("exactly once", () => {
     expect(await values("both")).toEqual(Array.from({ length: rounds }, (_, n) => n));
   });
 
-  it("though answers to commits get lost and the database goes away", async () => {
+  it("if answers to commits get lost and the database restarts", async () => {
     const proxy = await pgProxy(rig.url);
     await publish(leaf("paid"));
     await rig.triggerer({ url: proxy.url });
@@ -311,7 +311,7 @@ describe("exactly once", () => {
     await proxy.close();
   }, 60_000);
 
-  it("though one died before its commit: its lock keeps the other waiting, and nothing is lost", async () => {
+  it("if a triggerer dies before its commit: its lock blocks the other, and nothing is lost", async () => {
     await publish(leaf("paid"));
     await store(["paid", 1]);
     const dying = Database.connect(rig.url);
@@ -330,7 +330,7 @@ describe("exactly once", () => {
     expect(await values()).toEqual([1]);
   });
 
-  it("though triggerers are killed in the midst of it", async () => {
+  it("if triggerers are killed while they create runs", async () => {
     await publish(leaf("paid"));
     await publish(all(leaf("paid"), leaf("every")), { dagId: "both" });
     let sent = 0;
@@ -345,7 +345,7 @@ describe("exactly once", () => {
         const signals = Array.from({ length: 50 }, (_, n): Given => ["paid", sent + n]);
         await send(...signals, ["every", sent]);
       }
-      // As soon as some of it is stored, with the rest under way.
+      // Kills it as soon as some runs are stored and the rest is in progress.
       await haveRuns(target);
       await triggerer.kill();
     }
@@ -356,7 +356,7 @@ describe("exactly once", () => {
     expect(await values("both")).toEqual(Array.from({ length: sent / 50 }, (_, n) => n * 50));
   }, 90_000);
 
-  it("though a commit comes late: what stands before it in the log waits for it", async () => {
+  it("if a commit is late: later signals of the log wait for it", async () => {
     await publish(any(leaf("a"), leaf("b")));
     const schedules = new SignalSchedules({ database: rig.db, logger: silentLogger, onRuns: () => {} });
     const look = () => schedules.look(performance.now() + 10_000);
@@ -384,7 +384,7 @@ describe("exactly once", () => {
   });
 });
 
-it("moves the positions of DAGs that hear nothing, so that retention need not wait for them", async () => {
+it("moves the positions of DAGs without matching signals, so that retention need not wait for them", async () => {
   await publish(leaf("paid"));
   const before = await stored();
   const { look } = looker({ passMs: 0 });

@@ -1,10 +1,10 @@
 /**
- * Makes the runs of DAGs that are scheduled on signals. What was sent is read once for all of them, by name only; a DAG
- * that it may concern is then asked, with what its own position has not passed yet. Everything is stored by comparing
- * with what it was computed from (store/signal/signal-schedules.ts), so that any number of triggerers may do this at once.
+ * Creates the runs of DAGs that are scheduled on signals. The names of new signals are read once for all DAGs; a DAG that
+ * they may concern is then evaluated from its own position on. Every write is a compare-and-set against the state it was
+ * computed from (store/signal/signal-schedules.ts), so any number of triggerers may do this at once.
  *
- * What this process has seen spares it reading, and is never what counts: a process that begins reads every schedule
- * from its stored position on.
+ * The state in this process only saves reads, and never decides: a new process reads every schedule from its stored
+ * position on.
  */
 import type { SignalCondition } from "@tradewind/sdk/manifest";
 import { ASSETS, compileCondition, hasWildcard, namesMatch } from "../../model/index.ts";
@@ -32,10 +32,10 @@ import { type LogFilter, readMatching } from "../../store/signal/signals-read.ts
 import { gathered } from "./asset-schedules-runs.ts";
 import { type CompiledSchedule, firings } from "./signal-schedules-runs.ts";
 
-/** Names read in one go, and signals with their values. */
+/** Names per read, and signals with their values per read. */
 const NAMES_AT_ONCE = 5_000;
 const SIGNALS_AT_ONCE = 200;
-/** Another triggerer was at the same DAG: it is looked at again after this long. */
+/** If another triggerer processes the same DAG, it is polled again after this long. */
 const BUSY_MS = 100;
 const FAILED_MS = 5_000;
 /** Lock not available, deadlock. */
@@ -44,16 +44,16 @@ const PASS_MS = 30_000;
 
 type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
 
-/** A schedule, as this process knows it. */
+/** A schedule and its state in this process. */
 interface Entry extends CompiledSchedule {
   readonly name: string;
   readonly revision: string;
   readonly leaves: readonly SignalLeaf[];
   readonly filter: Omit<LogFilter, "afterVersion">;
   isAwake: boolean;
-  /** From the stored position up to here there is nothing for it. */
+  /** From the stored position up to here there is nothing for this schedule. */
   clearTo: LogPosition;
-  /** There may be something for it after `clearTo`; then no look passes it over. */
+  /** There may be a signal for it after `clearTo`; then no poll skips it. */
   isDue: boolean;
   /** By `performance.now()`. */
   notBefore: number;
@@ -62,18 +62,18 @@ interface Entry extends CompiledSchedule {
 export interface SchedulesOptions {
   readonly database: Database;
   readonly logger: Logger;
-  /** Runs were made, or may have been. */
+  /** Called after runs were created, or may have been. */
   readonly onRuns: () => void;
-  /** How often the positions of DAGs that heard nothing are put on record. 30 s unless told. */
+  /** How often the positions of DAGs without matching signals are stored. Default: 30 s. */
   readonly passMs?: number;
 }
 
 export interface ScheduleLook {
-  /** false: there was more than the time allowed for. */
+  /** False if the time ran out before everything was read. */
   readonly isComplete: boolean;
-  /** Something is stored that cannot be read yet, because an older transaction is still open. */
+  /** A signal is stored but not readable yet, because an older transaction is still open. */
   readonly isHeld: boolean;
-  /** When to look again, whatever happens; null: when something does. */
+  /** When to poll again without a wake-up; null: only after a wake-up. */
   readonly againMs: number | null;
 }
 
@@ -85,7 +85,7 @@ export class SignalSchedules {
   #patterns: Entry[] = [];
   #namespaces: readonly string[] | null = [];
   #wantsStates = false;
-  /** Everything up to here was read, for all that were known then. */
+  /** Everything up to here was read, for all schedules loaded at that time. */
   #scanned: LogPosition | null = null;
   #isChanged = true;
   #passedAt = performance.now();
@@ -99,7 +99,7 @@ export class SignalSchedules {
     return this.#entries.size;
   }
 
-  /** Some hear what the engine itself tells. */
+  /** True if a schedule is on the engine's own signals. */
   get wantsStates(): boolean {
     return this.#wantsStates;
   }
@@ -142,13 +142,13 @@ export class SignalSchedules {
     if (known === undefined || known.revision !== row.revision) return this.#newEntry(row);
     if (known.isAwake && !known.isDue && this.#scanned)
       known.clearTo = laterPosition(known.clearTo, this.#scanned);
-    // While it slept nobody looked for it.
+    // Its signals were skipped while it was asleep.
     if (row.isAwake && !known.isAwake) known.isDue = true;
     known.isAwake = row.isAwake;
     return known;
   }
 
-  /** null: it cannot be understood, which must not keep the others from their runs. */
+  /** Null if the schedule is invalid, which must not affect other schedules. */
   #newEntry({ dagId, isAwake, name, position, revision, terms }: ScheduleRow): Entry | null {
     try {
       const condition = compileCondition(terms.when, { keepValues: terms.gather === undefined });
@@ -178,13 +178,13 @@ export class SignalSchedules {
         }
     }
     this.#namespaces = [...namespaces].some((name) => name.includes("*")) ? null : [...namespaces];
-    // What tasks say of assets is told as their other signals are.
+    // Asset events are published like signals of tasks, not like the engine's own.
     this.#wantsStates = [...namespaces].some((name) => name !== ASSETS && isReserved(name));
   }
 
-  /** Which of them may have something to do. */
+  /** Determines which schedules may have something to do. */
   async #scan(deadline: number): Promise<{ head: LogPosition; isComplete: boolean; isHeld: boolean }> {
-    // Those known by now are all due: each reads from its own position.
+    // All schedules loaded now are due: each reads from its own position.
     this.#scanned ??= (await startNow(this.#database)).position;
     for (;;) {
       const after = this.#scanned;
@@ -210,7 +210,7 @@ export class SignalSchedules {
     ];
   }
 
-  /** One page of each in turn, so that one that is far behind keeps no other waiting. Answers whether that was all. */
+  /** One page per schedule in turn, so that a schedule that is far behind does not delay others. True if all are done. */
   async #run(head: LogPosition, deadline: number): Promise<boolean> {
     for (;;) {
       const now = performance.now();
@@ -230,7 +230,7 @@ export class SignalSchedules {
 
   async #runOne(entry: Entry, row: ScheduleRow | undefined, head: LogPosition): Promise<void> {
     if (row === undefined || row.revision !== entry.revision || !row.isAwake) {
-      // Published again, deleted or paused: loading finds out.
+      // Published again, deleted or paused: the reload finds out.
       this.#isChanged = true;
       entry.notBefore = performance.now() + BUSY_MS;
       return;
@@ -245,7 +245,7 @@ export class SignalSchedules {
       entry.notBefore = performance.now() + (isBusy ? BUSY_MS : FAILED_MS);
       if (isBusy) return;
       const facts = { dagId: row.dagId, error: messageOf(error), againInMs: FAILED_MS };
-      this.#options.logger.warn("a DAG's runs could not be made", facts);
+      this.#options.logger.warn("could not create the runs of a DAG", facts);
     }
   }
 
@@ -263,7 +263,7 @@ export class SignalSchedules {
       entry.terms.gather === undefined
         ? firings(entry, row.state, rows)
         : await gathered(this.#database, entry, row.state, { signals: rows, isEnd });
-    // Nothing that it hears: not worth a transaction.
+    // No signal for this schedule: not worth a transaction.
     if (found === null) return isClear(entry, position, head);
     const moved = await moveSchedule(this.#database, row, { ...found, to: position });
     if (moved === null) {
@@ -272,7 +272,7 @@ export class SignalSchedules {
     }
     if (moved.added > 0) this.#options.onRuns();
     if (moved.dropped.length > 0)
-      this.#options.logger.info("signals made no run: there is one of that name already, ended or not", {
+      this.#options.logger.info("signals created no run: a run with this id already exists", {
         dagId: row.dagId,
         runIds: [...new Set(moved.dropped)].slice(0, 20),
         signals: moved.dropped.length,
@@ -304,7 +304,7 @@ function isClear(entry: Entry, to: LogPosition, head: LogPosition): void {
   entry.isDue = comparePositions(to, head) < 0;
 }
 
-/** Wider than the condition where it spans namespaces: the condition has the last word. */
+/** Wider than the condition if it spans namespaces: the condition itself decides. */
 function filterOf(leaves: readonly SignalLeaf[]): Omit<LogFilter, "afterVersion"> {
   const namespaces = new Set(leaves.map(({ namespace }) => namespace));
   return {

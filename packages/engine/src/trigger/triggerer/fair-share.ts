@@ -6,8 +6,8 @@ export interface Load {
 }
 
 /**
- * The most that one triggerer should have so that all have equally many, those that are full left out. `free` triggers
- * belong to nobody yet. Answers the same number to every triggerer that knows the same facts.
+ * The number of triggers per triggerer at which all have equally many, apart from full ones. `free` triggers have no
+ * owner yet. Returns the same number to every triggerer that has the same input.
  */
 export function fairShare(loads: readonly Load[], free: number): number {
   let total = free + loads.reduce((sum, load) => sum + load.triggers, 0);
@@ -20,7 +20,7 @@ export function fairShare(loads: readonly Load[], free: number): number {
   return capacities.at(-1) ?? 0;
 }
 
-/** How far one may be above its share before it lets go of something: triggers must not wander about for nothing. */
+/** How far a triggerer may exceed its share before it releases triggers: avoids needless moves. */
 export function slackOf(share: number): number {
   return Math.max(4, Math.ceil(share / 10));
 }

@@ -1,7 +1,7 @@
 /**
  * The other triggerers, and how many triggers each should have. A new trigger is claimed by any triggerer that has room:
- * nothing is left to another, which may be dead or full. Those that come together are claimed in portions, so that all
- * get some. Whoever then has more than its share releases the rest at its next look.
+ * nothing is reserved for another one, which may be dead or full. Triggers that arrive together are claimed in portions,
+ * so that all triggerers get some. A triggerer that exceeds its share releases the rest at its next poll.
  */
 import type { Database } from "../../store/database/database.ts";
 import { countFree, livePeersOf, type Peer, triggersOf } from "../../store/trigger/triggers.ts";
@@ -13,7 +13,7 @@ export interface PeersOptions {
   readonly horizonMs: number;
 }
 
-/** Fewer are not worth a second claim. */
+/** A smaller portion is not worth a second claim. */
 const MIN_PORTION = 10;
 
 export class Peers {
@@ -25,7 +25,7 @@ export class Peers {
     this.#options = options;
   }
 
-  /** How many triggers this one may claim at once, having `held`. Fewer than its room: claim again until none is left. */
+  /** How many triggers this triggerer may claim at once, given `held`. If fewer than its room: claim again until none is left. */
   async portion(jobId: number, held: number): Promise<number> {
     const room = Math.max(0, this.#options.capacity - held);
     if (room <= MIN_PORTION) return room;
@@ -34,7 +34,7 @@ export class Peers {
     return Math.min(room, Math.max(MIN_PORTION, Math.ceil((await this.#free()) / (peers.length + 1))));
   }
 
-  /** Now and then: how many to give away, and how many triggers nobody runs. */
+  /** Periodic: how many triggers to release, and how many have no owner. */
   async look(jobId: number, held: number): Promise<{ surplus: number; unclaimed: number }> {
     const peers = await this.#peers(jobId);
     const unclaimed = await this.#free();
@@ -48,7 +48,7 @@ export class Peers {
     return { surplus: held > share + slackOf(share) ? held - share : 0, unclaimed };
   }
 
-  /** Those with whom it shares a queue. */
+  /** The triggerers of the same queue. */
   async #peers(jobId: number): Promise<Peer[]> {
     const mine = new Set(this.#options.queues);
     const peers = await livePeersOf(this.#database, jobId);

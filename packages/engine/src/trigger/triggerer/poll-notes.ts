@@ -4,7 +4,7 @@ import { notePolls } from "../../store/trigger/triggers.ts";
 const EVERY_MS = 10_000;
 const AT_ONCE = 500;
 
-/** Triggers that have looked at the outside world since this was last put on record. */
+/** Triggers that have polled the outside world since the last write. */
 export class PollNotes {
   readonly #database: Database;
   readonly #ids = new Set<number>();
@@ -22,7 +22,7 @@ export class PollNotes {
     this.#ids.clear();
   }
 
-  /** Now and then, beside the loop, and in small pieces: nobody waits for it, and events must not wait for it either. */
+  /** Periodic, outside of the loop, in small batches: nothing depends on it, and events must not wait for it. */
   write(jobId: number): void {
     if (performance.now() - this.#writtenAt < EVERY_MS || this.#ids.size === 0) return;
     this.#writtenAt = performance.now();

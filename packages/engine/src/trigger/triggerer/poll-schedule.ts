@@ -1,4 +1,4 @@
-/** What there is a reason to look at: now, or at an appointed time. */
+/** The polls that are due: now, or at a set time. */
 export class PollSchedule<Name extends string> {
   readonly #all: readonly Name[];
   readonly #due: Set<Name>;
@@ -6,7 +6,7 @@ export class PollSchedule<Name extends string> {
   readonly #wake: () => void;
   #isClosed = false;
 
-  /** Begins with a reason to look at everything. */
+  /** All polls are due at the start. */
   constructor(all: readonly Name[], wake: () => void) {
     this.#all = all;
     this.#due = new Set(all);
@@ -21,13 +21,13 @@ export class PollSchedule<Name extends string> {
     this.add(...this.#all);
   }
 
-  /** As `add`, and somebody looks soon. */
+  /** As `add`, and wakes the loop. */
   now(...names: readonly Name[]): void {
     this.add(...names);
     this.#wake();
   }
 
-  /** Replaces an earlier appointment: whoever makes one has just looked. */
+  /** Replaces an earlier time: the caller has just polled. */
   later(name: Name, ms: number): void {
     clearTimeout(this.#timers.get(name));
     if (this.#isClosed) return;
@@ -37,7 +37,7 @@ export class PollSchedule<Name extends string> {
     );
   }
 
-  /** Does it if there is a reason to; a failure leaves the reason where it was. */
+  /** Runs the work if it is due; after a failure it stays due. */
   async take(name: Name, work: () => Promise<void>): Promise<void> {
     if (!this.#due.delete(name)) return;
     try {

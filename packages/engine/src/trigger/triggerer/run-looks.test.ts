@@ -31,14 +31,14 @@ const end = (at: number) =>
 const states = (found: Awaited<ReturnType<RunLooks["find"]>>) =>
   Object.fromEntries([...found].map(([id, run]) => [id, run?.state ?? null]));
 
-it("of many waits, a look says what has changed; new ones and those for other states are asked for", async () => {
+it("of many waits, reads only changed runs, and queries new waits and waits for other states", async () => {
   const looks = new RunLooks(db, { few: 3, fullMs: 600_000 });
   const waits = ids.slice(0, 4).map((runId, id) => wait(id, runId));
   expect(states(await looks.find(waits))).toEqual({ 0: "queued", 1: "queued", 2: "queued", 3: "queued" });
   expect(states(await looks.find(waits))).toEqual({});
   await end(1);
   expect(states(await looks.find(waits))).toEqual({ 1: "success" });
-  // What was seen may be seen again: whoever waits is told once, and waits no more.
+  // A run may be found again: each wait is reported once and then removed.
   const left = waits.filter(({ id }) => id !== 1);
   const more = [wait(4, ids[4] ?? ""), wait(5, "no_such"), wait(6, ids[5] ?? "", ["running"])];
   expect(states(await looks.find([...left, ...more]))).toEqual({ 4: "queued", 5: null, 6: "queued" });
@@ -47,7 +47,7 @@ it("of many waits, a look says what has changed; new ones and those for other st
   expect(states(await looks.find([...left, ...more]))).toEqual({ 0: "success", 4: "success", 6: "queued" });
 });
 
-it("few are asked for each time, and all of many now and then, so that what is gone is noticed", async () => {
+it("queries few waits each time, and all of many periodically, so that deleted runs are noticed", async () => {
   const waits = ids.slice(2, 6).map((runId, id) => wait(id, runId));
   const few = new RunLooks(db, { few: 4, fullMs: 600_000 });
   expect((await few.find(waits)).size).toBe(4);

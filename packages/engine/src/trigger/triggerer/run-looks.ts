@@ -1,10 +1,10 @@
 /**
- * How the runs stand that are waited for. Few are asked for one by one, at every look. Of many, only those that are new are:
- * of the others it is enough to know which runs have ended since the last look, however many are waited for.
+ * The states of runs that have waits. A few waits are queried one by one, at every poll. Of many waits, only new ones
+ * are: for the others, one query finds the runs that have ended since the last poll, for any number of waits.
  *
- * A run's end is dated when its transaction begins, and seen when it is committed: a look goes back a little further than
- * the last one. What took longer than that, was deleted, or was found by a look that failed in the end, shows when all are
- * asked for, now and then.
+ * The end of a run is dated when its transaction begins, and visible when it commits: a poll looks back a little further
+ * than the last one. A periodic query of all waits finds slower commits, deleted runs, and findings of a poll that failed
+ * in the end.
  */
 import type { DagRunArgs } from "@tradewind/sdk/builtin-triggers";
 import type { Database } from "../../store/database/database.ts";
@@ -17,9 +17,9 @@ import {
 } from "../../store/trigger/engine-conditions.ts";
 
 export interface RunLooksOptions {
-  /** Up to so many are asked for one by one. */
+  /** Up to this many waits are queried one by one. */
   readonly few?: number;
-  /** Between two looks that ask for all. */
+  /** Interval of polls that query all waits. */
   readonly fullMs?: number;
 }
 
@@ -31,7 +31,7 @@ export class RunLooks {
   readonly #database: Database;
   readonly #few: number;
   readonly #fullMs: number;
-  /** Those that were asked for. */
+  /** The waits that were queried. */
   #known = new Set<number>();
   /** By the database's clock. */
   #lookedAt: Date | null = null;
@@ -43,7 +43,7 @@ export class RunLooks {
     this.#fullMs = fullMs;
   }
 
-  /** By wait; null: there is no such run. Of what is not in it, nothing has become known. */
+  /** By wait; null if the run does not exist. A wait that is absent from the map has no news. */
   async find(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
     const isFull = this.#lookedAt === null || performance.now() - this.#fullAt >= this.#fullMs;
     if (waits.length <= this.#few || isFull) return this.#askAll(waits);
@@ -63,7 +63,7 @@ export class RunLooks {
 
   async #askAll(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
     const isWorthIt = waits.length > this.#few;
-    // Before it looks: what ends meanwhile is seen by the next look at the latest.
+    // Read before the query: the next poll finds runs that end meanwhile.
     this.#lookedAt = isWorthIt ? await momentAgo(this.#database, 0) : null;
     this.#known.clear();
     const found = await this.#ask(waits);
@@ -78,12 +78,12 @@ export class RunLooks {
   }
 }
 
-/** Only the end of the run is waited for. */
+/** True if the wait is only for the end of the run. */
 export function isForEnd({ states }: DagRunArgs): boolean {
   return states.every((state) => state === "success" || state === "failed");
 }
 
-/** No id of a DAG has a line break. */
+/** DAG ids contain no line break. */
 function nameOf(dagId: string, runId: string | null): string {
   return `${dagId}\n${runId}`;
 }

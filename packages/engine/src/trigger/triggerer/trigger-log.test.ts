@@ -32,7 +32,7 @@ function open(
 
 const texts = async (attempt: string) => (await rig.log(attempt)).map(({ message }) => message);
 
-it("begins with what is waited for and until when, hides secrets, and ends with the outcome", async () => {
+it("begins with the trigger and the end of the wait, masks secrets, and ends with the outcome", async () => {
   const mask = new SecretMask();
   mask.add("hunter2-secret");
   const log = open({ mask });
@@ -59,7 +59,7 @@ it("begins with what is waited for and until when, hides secrets, and ends with 
   expect(read.lines).toHaveLength(3);
 });
 
-it("begins with the timeout of the task where that ends the wait earlier", async () => {
+it("begins with the timeout of the task if that ends the wait earlier", async () => {
   const log = open();
   const id = await seedTrigger(rig.db);
   const attempt = await seedWait(rig.db, { runId: rig.runId, triggerId: id });
@@ -80,7 +80,7 @@ it("begins with the timeout of the task where that ends the wait earlier", async
   expect((await texts(attempt))[0]).toContain("until 2030-01-01T00:10:00.000Z at the latest");
 });
 
-it("is in order of time, and takes what is found out just after the end", async () => {
+it("is ordered by time, and includes lines from just after the end", async () => {
   const log = open();
   const id = await seedTrigger(rig.db);
   const attempt = await seedWait(rig.db, { runId: rig.runId, triggerId: id });
@@ -100,7 +100,7 @@ it("is in order of time, and takes what is found out just after the end", async 
   expect(times).toEqual([...times].sort());
 });
 
-it("is whole when it is closed, also what was said while something was being written", async () => {
+it("is complete after close, including lines added during a write", async () => {
   const log = open();
   const seeded = [];
   for (const taskId of ["t0", "t1", "t2"]) {
@@ -117,7 +117,7 @@ it("is whole when it is closed, also what was said while something was being wri
   expect(ends).toEqual(["first", "second", "third"]);
 });
 
-it("announces a trigger that says nothing", async () => {
+it("announces a silent trigger", async () => {
   const log = open({ announceAfterMs: 1 });
   const id = await seedTrigger(rig.db);
   const attempt = await seedWait(rig.db, { runId: rig.runId, triggerId: id });
@@ -127,7 +127,7 @@ it("announces a trigger that says nothing", async () => {
   expect(await texts(attempt)).toEqual([`Waiting for demo.silent {} (trigger ${id}).`]);
 });
 
-it("is heard in the first 50 logs of a shared trigger; the others name one of those; few files are open", async () => {
+it("writes a shared trigger's lines to 50 logs, refers the others to one of those, and keeps few files open", async () => {
   const log = open({ maxOpenFiles: 8, announceAfterMs: 1 });
   const id = await seedTrigger(rig.db, { ownerJob: undefined });
   const attempts: string[] = [];
@@ -137,7 +137,7 @@ it("is heard in the first 50 logs of a shared trigger; the others name one of th
     adhoc("UPDATE deferral SET deferred_at = now() + substr(task_id, 2)::int * interval '1 second'"),
   );
   log.watch({ id, kind: "demo.shared", args: {} });
-  await rig.until(async () => (await texts(attempts[59] ?? "")).length === 1, "the last to be told");
+  await rig.until(async () => (await texts(attempts[59] ?? "")).length === 1, "the last log");
   const fds = async () => (await readdir("/proc/self/fd")).length;
   const openNow = await fds();
   log.line(id, "info", "first");
@@ -160,11 +160,11 @@ it("is heard in the first 50 logs of a shared trigger; the others name one of th
   const heard = await Promise.all(attempts.map(async (attempt) => (await texts(attempt)).includes("second")));
   expect(heard).toEqual(attempts.map((_, n) => n < 50));
   expect(await texts(attempts[59] ?? "")).toEqual([
-    `Waiting for demo.shared {} (trigger ${id}). Many tasks wait for it: what it says is in the log of task "t0" of DAG "dag", run ${rig.runId}.`,
+    `Waiting for demo.shared {} (trigger ${id}). Many tasks wait for it: its output is in the log of task "t0" of DAG "dag", run ${rig.runId}.`,
   ]);
 });
 
-it("of a running trigger reaches the task's log live", async () => {
+it("streams the lines of a running trigger to the task's log", async () => {
   await rig.triggerer();
   const body = `host.log("info", "looking", { n: 1 }); await new Promise(() => {});`;
   const { attempt } = await rig.wait("demo.talk", await rig.bundle("demo.talk", body));
@@ -177,7 +177,7 @@ it("of a running trigger reaches the task's log live", async () => {
   ).toContain('"fields":{"n":1}');
 });
 
-it("says once where a trigger has blocked all others, and the reason is one line", async () => {
+it("reports once that a trigger has blocked all others, with a one-line reason", async () => {
   await rig.triggerer();
   const body = "await null; for (;;);";
   const { attempt } = await rig.wait("demo.hang", await rig.bundle("demo.hang", body));

@@ -1,10 +1,10 @@
 /**
- * What triggers say, in the logs of the tasks that wait for them, while they wait. A trigger's lines go to a file of
- * their own beside those of the attempt that deferred; readers put the files of a try together.
+ * Writes the output of triggers to the logs of the tasks that wait for them, while they wait. A trigger's lines go to a
+ * separate file beside the file of the attempt that deferred; readers merge the files of a try.
  *
- * A shared trigger is heard in the first 50 logs; the others say in which. Everything here happens in the background
- * and in order, with a bounded number of open files: a log that cannot be written harms nobody, and a trigger that
- * talks faster than the disk loses lines and says so.
+ * A shared trigger writes to the first 50 logs; the others refer to one of these. Everything here happens in the
+ * background and in order, with a bounded number of open files: a failed write affects nothing else, and a trigger that
+ * writes faster than the disk loses lines, which its log reports.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -26,18 +26,18 @@ export interface TriggerLogOptions {
   readonly logger: Logger;
   readonly maxOpenFiles?: number;
   readonly maxBytes?: number;
-  /** A trigger that has run this long without a word is announced. */
+  /** A trigger that has run this long without a log line is announced. */
   readonly announceAfterMs?: number;
 }
 
 const HEARD_BY = 50;
 const GATHER_MS = 100;
-/** Announced in one go: many triggers claimed at once must not keep the disk busy. */
+/** Announcements per batch: many triggers claimed at once must not keep the disk busy. */
 const ANNOUNCED_AT_ONCE = 50;
 const MAX_WAITING_LINES = 1_000;
 const MAX_ANNOUNCED = 10_000;
 const MAX_TOLD = 2 * MAX_ANNOUNCED;
-/** Triggers that have ended and may still be spoken of. */
+/** Ended triggers whose logs still accept lines. */
 const MAX_ENDED = 100;
 /** Tasks named in one line of the engine's log. */
 const MAX_NAMED = 5;
@@ -46,12 +46,12 @@ interface Said {
   readonly level: LogLevel;
   readonly message: string;
   readonly time: number;
-  /** Not given: the engine's own word. */
+  /** Absent for the engine's own lines. */
   readonly fields?: Readonly<Record<string, Json>> | undefined;
   readonly byEngine: boolean;
 }
 
-/** Where a wait's log is. */
+/** The location of a wait's log. */
 interface Place {
   readonly dag_id: string;
   readonly dag_run_id: number;
@@ -68,7 +68,7 @@ interface Topic {
   lines: Said[];
   lost: number;
   isAnnounced: boolean;
-  /** Attempts whose log says what is waited for, and whether they also hear what the trigger says. */
+  /** Attempts whose log has the opening line, and whether they also receive the trigger's lines. */
   readonly told: Map<string, boolean>;
 }
 
@@ -80,13 +80,13 @@ interface Closing {
 export class TriggerLog {
   readonly #options: TriggerLogOptions;
   readonly #topics = new Map<number, Topic>();
-  /** Those with lines to write, and those to be announced, the oldest first. */
+  /** Triggers with lines to write, and triggers to announce, the oldest first. */
   readonly #talking = new Set<Topic>();
   readonly #silent = new Set<Topic>();
   #closings: Closing[] = [];
-  /** What is found out about a trigger just after it has ended still belongs into the logs of those that waited for it. */
+  /** A line about a trigger that has just ended still belongs in the logs of its waiters. */
   readonly #ended = new Map<number, Closing>();
-  /** Open logs, the longest unused first. */
+  /** Open logs, least recently used first. */
   readonly #files = new Map<string, AttemptLog>();
   #work: Promise<void> | null = null;
   #announceTimer: NodeJS.Timeout | null = null;
@@ -114,7 +114,7 @@ export class TriggerLog {
     this.#armAnnouncing();
   }
 
-  /** It is not run here any more; what it said is still written. */
+  /** The trigger no longer runs here; its pending lines are still written. */
   forget(id: number): void {
     const topic = this.#topics.get(id);
     if (topic !== undefined) this.#silent.delete(topic);
@@ -137,7 +137,7 @@ export class TriggerLog {
     this.#start();
   }
 
-  /** In the engine's log, and in those of the tasks that waited for it, where it has just fired. */
+  /** Logged in the engine's log, and in the logs of the waiting tasks if the trigger has just fired. */
   ignoredAbort({ id, kind, args, ms }: IgnoredAbort): void {
     const tasks = (this.#ended.get(id)?.waits ?? []).slice(0, MAX_NAMED).map(({ task_id }) => task_id);
     const remedy = "pass abort of run(ctx) on to what it waits for, and return when it is aborted";
@@ -150,7 +150,7 @@ export class TriggerLog {
     );
   }
 
-  /** The trigger's last word, for the waits that it ended. */
+  /** The closing line, for the waits that the trigger ended. */
   ended(
     id: number,
     waits: readonly FiredWait[],
@@ -170,11 +170,11 @@ export class TriggerLog {
     this.#start();
   }
 
-  /** Everything said so far is written when this resolves. */
+  /** Resolves when all lines so far are written. */
   async close(): Promise<void> {
     this.#closed = true;
     if (this.#announceTimer) clearTimeout(this.#announceTimer);
-    // What was said while something was being written has a turn of its own.
+    // Lines added during a write get a write of their own.
     while (this.#work !== null) await this.#work;
     await Promise.all([...this.#files.values()].map((file) => file.close(0)));
     this.#files.clear();
@@ -216,7 +216,7 @@ export class TriggerLog {
   }
 
   async #write(): Promise<void> {
-    // The last word is not kept back: the task goes on at once, and its own lines come after it.
+    // The closing line is not delayed: the task resumes at once, and its own lines follow.
     if (this.#closings.length === 0 && !this.#closed) await sleep(GATHER_MS);
     const closings = this.#closings;
     this.#closings = [];
@@ -275,12 +275,12 @@ export class TriggerLog {
       topic.told.set(place.attempt, isHearer);
       if (!isHearer && !isNew) continue;
       const file = await this.#file(this.#path(place));
-      // It was so before the first word, and is only written now.
+      // The wait began before the first line, although its opening is written only now.
       const since = Math.min(lines[0]?.time ?? Date.now(), Date.now());
       if (isNew) file.engine("info", opening(topic, ends.get(place.attempt), isHearer ? null : first), since);
       if (!isHearer) continue;
       for (const line of lines) write(file, line);
-      if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it says too much.`);
+      if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it logs too much.`);
     }
     if (topic.told.size > MAX_TOLD) forgetOthers(topic, places);
   }
@@ -293,7 +293,7 @@ export class TriggerLog {
         path,
         maxBytes,
         mask,
-        // Said when the wait is first heard of, not whenever its file is opened again.
+        // Written when the wait is added, not when its file is opened again.
         opening: () => null,
         onPressure: () => {},
         onError: (error) =>
@@ -320,13 +320,13 @@ export class TriggerLog {
   }
 }
 
-/** Those that have left, for the most part: a trigger may run for months, and those who wait come and go. */
+/** Removes most departed waits: a trigger may run for months while waits come and go. */
 function forgetOthers(topic: Topic, places: readonly Place[]): void {
   const here = new Set(places.map(({ attempt }) => attempt));
   for (const attempt of topic.told.keys()) if (!here.has(attempt)) topic.told.delete(attempt);
 }
 
-/** Whoever has heard it so far goes on hearing it; free places go to the first of the others. */
+/** Attempts that receive the lines keep receiving them; free places go to the first of the others. */
 function hearersOf(topic: Topic, places: readonly Place[]): Set<Place> {
   const hearers = new Set(places.filter(({ attempt }) => topic.told.get(attempt) === true));
   for (const place of places) {
@@ -342,7 +342,7 @@ function opening(topic: Topic, endsAt: Date | null | undefined, heardBy: Place |
   if (!heardBy) return text;
   const index = heardBy.map_index >= 0 ? `[${heardBy.map_index}]` : "";
   const task = `task "${heardBy.task_id}${index}" of DAG "${heardBy.dag_id}", run ${heardBy.dag_run_id}`;
-  return `${text} Many tasks wait for it: what it says is in the log of ${task}.`;
+  return `${text} Many tasks wait for it: its output is in the log of ${task}.`;
 }
 
 function write(log: AttemptLog, line: Said): void {

@@ -18,7 +18,7 @@ describe("outcomes on their way to the database", () => {
     jobId = await seedTriggerer(db);
   });
 
-  it("that are stored are answered for, also when what comes after them cannot be stored yet", async () => {
+  it("returns stored outcomes although later ones cannot be stored yet", async () => {
     const fires = await seedTrigger(db, { ownerJob: jobId });
     const attempt = await seedWait(db, { runId, triggerId: fires });
     const schedule = await seedTrigger(db, { ownerJob: jobId, dagId: "scheduled" });
@@ -26,12 +26,12 @@ describe("outcomes on their way to the database", () => {
     desk.fire(fires, { kind: "event", payload: 1, key: null });
     desk.run(schedule, "event__1", 2);
     await db.transaction(async (tx) => {
-      // As whoever deletes or publishes the DAG does: longer than a batch waits.
+      // Like a transaction that deletes or publishes the DAG: longer than the lock timeout of a batch.
       await tx.rows(adhoc("SELECT 1 FROM dag WHERE dag_id = 'scheduled' FOR UPDATE"));
       expect(await desk.store(jobId)).toMatchObject({ acknowledged: [fires], lost: [], runs: 0 });
       expect((await waitRow(db, attempt)).fired_at).not.toBeNull();
       expect(desk.size).toBe(1);
-      // Nothing else is left to be told of: now it is said that the database was busy.
+      // No outcome is left to return: now the lock timeout is reported.
       await expect(desk.store(jobId)).rejects.toSatisfy((error) => sqlState(error) === "55P03");
     });
     expect(await desk.store(jobId)).toMatchObject({ fired: [], acknowledged: [schedule], runs: 1 });

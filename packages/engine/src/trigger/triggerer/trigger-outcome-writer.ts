@@ -1,9 +1,9 @@
 /**
- * Where outcomes wait until they are stored. What the database did not take stays here and is tried again; what is not
- * this job's any more is dropped. An event is acknowledged to its trigger after the commit, never before.
+ * Outcomes that wait to be stored. Outcomes that the database did not accept stay and are retried; outcomes of triggers
+ * that this job no longer owns are dropped. An event is acknowledged to its trigger after the commit, never before.
  *
- * Died with outcomes here: none of them was acknowledged. Whoever takes the triggers over runs them again; what is still
- * true fires again, and what a source had handed out is handed out once more.
+ * If the process dies, none of its pending outcomes was acknowledged. The triggerer that takes the triggers over runs
+ * them again: conditions that still hold fire again, and sources deliver their events again.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
@@ -14,7 +14,7 @@ import { eventRunId, forgetEvents, storeEventRuns } from "../../store/plan/event
 import type { ClaimedTrigger } from "../../store/trigger/trigger-claim.ts";
 import { type FiredWait, fireTriggers, type WaitOutcome } from "../../store/trigger/trigger-fire.ts";
 
-/** In one transaction, at most: it must not keep others waiting. */
+/** Limit per transaction: it must not delay others. */
 const MAX_FIRES = 1_000;
 const MAX_BYTES = 8 * 1024 * 1024;
 
@@ -22,7 +22,7 @@ interface PendingFire {
   readonly id: number;
   readonly outcome: WaitOutcome;
   readonly bytes: number;
-  /** A commit of it was not answered: when the trigger is gone, it was stored. */
+  /** The answer to a commit of it was lost: if the trigger is gone, it was stored. */
   isDoubtful: boolean;
 }
 
@@ -35,7 +35,7 @@ interface PendingRun {
 }
 
 export interface Stored {
-  /** Triggers that fired, with the waits they ended and what was said. */
+  /** Triggers that fired, with the waits they ended and the closing log line. */
   readonly fired: readonly {
     readonly id: number;
     readonly waits: readonly FiredWait[];
@@ -43,9 +43,9 @@ export interface Stored {
   }[];
   /** Triggers with an event that is now stored: as an outcome, or as a run. */
   readonly acknowledged: readonly number[];
-  /** Triggers that belong to somebody else now, or to nobody. */
+  /** Triggers that this job no longer owns. */
   readonly lost: readonly number[];
-  /** Runs that are new. */
+  /** Number of new runs. */
   readonly runs: number;
 }
 
@@ -53,7 +53,7 @@ export class TriggerOutcomeWriter {
   readonly #database: Database;
   readonly #fires = new Map<number, PendingFire>();
   #runs: PendingRun[] = [];
-  /** Schedules whose last event has ceased to be so. */
+  /** Schedules whose last event no longer holds. */
   readonly #ceased = new Set<number>();
 
   constructor(database: Database) {
@@ -64,28 +64,28 @@ export class TriggerOutcomeWriter {
     return this.#fires.size + this.#runs.length + this.#ceased.size;
   }
 
-  /** For tasks that wait. The first outcome of a trigger counts: with it the trigger is over. */
+  /** For waiting tasks. The first outcome of a trigger counts: it ends the trigger. */
   fire(id: number, outcome: TriggerOutcome): void {
     if (this.#fires.has(id)) return;
     const told: WaitOutcome = outcome.kind === "event" ? withoutKey(outcome) : outcome;
     this.#fires.set(id, { id, outcome: told, bytes: JSON.stringify(told).length, isDoubtful: false });
   }
 
-  /** For a schedule. The run's id is settled here, once: storing it may have to be repeated. */
+  /** For a schedule. The run's id is chosen here, once: storing it may have to be repeated. */
   event(trigger: ClaimedTrigger, event: { readonly payload: Json; readonly key: string | null }): void {
-    // What has a key is known by that; what others write may be anything but a state.
+    // A key identifies an event by itself; payloads of user-defined triggers are not states.
     const isRemembered = event.key === null && trigger.bundle_hash === null && !isJointKind(trigger.kind);
     this.run(trigger.id, eventRunId({ trigger, ...event, at: new Date() }), event.payload, isRemembered);
   }
 
-  /** Said after its last event was stored, and before the next one. */
+  /** Called after its last event was stored, and before the next one. */
   ceased(id: number): void {
     this.#ceased.add(id);
   }
 
   run(triggerId: number, runId: string, payload: Json, isRemembered = false): void {
     this.#ceased.delete(triggerId);
-    // A look may find again what the last one found and what is still to be stored.
+    // A poll may find an event again that is still to be stored.
     if (this.#runs.some((run) => run.triggerId === triggerId && run.runId === runId)) return;
     this.#runs.push({ triggerId, runId, payload, isRemembered, bytes: JSON.stringify(payload).length });
   }
@@ -103,8 +103,8 @@ export class TriggerOutcomeWriter {
   }
 
   /**
-   * Stores what is here, or the first part of it. Rejects with everything still here: outcomes that are stored must be
-   * answered for, so a failure after them is kept for the next time.
+   * Stores the outcomes, or the first part of them. On rejection everything is still pending. Stored outcomes must be
+   * returned to the caller, so a failure after them is kept for the next call.
    */
   async store(jobId: number): Promise<Stored> {
     const { fired, acknowledged, lost } = await this.#storeFires(jobId);
@@ -162,7 +162,7 @@ function withoutKey({ key: _, ...event }: Extract<TriggerOutcome, { kind: "event
   return event;
 }
 
-/** What an outcome means to whoever reads the task's log. */
+/** The line about an outcome in the task's log. */
 export function lastWord(outcome: WaitOutcome): { readonly level: LogLevel; readonly message: string } {
   if (outcome.kind === "event")
     return { level: "info", message: `The trigger fired: ${shown(outcome.payload)}` };
@@ -183,7 +183,7 @@ function shown(payload: Json): string {
   return text.length > 1_000 ? `${text.slice(0, 1_000)}…` : text;
 }
 
-/** At least one, however large. */
+/** At least one, of any size. */
 function firstOf<P extends { readonly bytes: number }>(pending: Iterable<P>): P[] {
   const first: P[] = [];
   let bytes = 0;

@@ -1,27 +1,26 @@
 /**
- * The triggers that one process is to run, which of them its present child has, and which bundles it has loaded for
- * them. A bundle stays in the memory of a child for as long as the child lives, whether anything of it still runs or
- * not.
+ * The triggers that one process is to run, the triggers that its current child runs, and the bundles that the child has
+ * loaded. A bundle stays in the memory of a child for as long as the child lives, even if no trigger uses it.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { TriggerOutcome } from "../../model/index.ts";
 import type { TriggerWork } from "../contract.ts";
 import type { Assignment, Culprit } from "../process/runner-protocol.ts";
 
-/** Of those that are over, so many are still known by name. */
+/** Number of ended triggers that are still known by name. */
 const MAX_FORMER = 100;
 
 /** One trigger that is to run. */
 export interface Entry {
   readonly work: TriggerWork;
-  /** Of its start in the present child; null while it awaits one. */
+  /** The serial of its start in the current child; null while it awaits one. */
   serial: number | null;
   hasFired: boolean;
-  /** Of a built-in one, for the next child. */
+  /** For the next child; built-in triggers only. */
   lastEvent: Json | undefined;
   /** The serial whose event was reported and awaits its acknowledgement. */
   unacknowledged: number | null;
-  /** What a new child said while an event of the last one was still unacknowledged. */
+  /** An outcome from a new child while an event of the last child is still unacknowledged. */
   held: TriggerOutcome | null;
 }
 
@@ -37,17 +36,17 @@ export function newEntry(work: TriggerWork): Entry {
 }
 
 export class TriggerRoster {
-  /** By the trigger's id; and those in the present child by serial. */
+  /** By the trigger's id; triggers in the current child also by serial. */
   readonly #entries = new Map<number, Entry>();
   readonly #serials = new Map<number, Entry>();
-  /** Those that were in a child and are over, the oldest first, by serial. */
+  /** Ended triggers, the oldest first, by serial. */
   readonly #former = new Map<number, TriggerWork>();
-  /** Of each bundle that the present child has loaded, how many of its triggers run there. */
+  /** Number of running triggers per bundle that the current child has loaded. */
   readonly #bundles = new Map<string, number>();
   readonly #nextSerial: () => number;
   #deadBundles = 0;
 
-  /** @param nextSerial Shared by all children: what one says is not taken for the word of another. */
+  /** @param nextSerial Shared by all children, so that a message is never attributed to another child. */
   constructor(nextSerial: () => number) {
     this.#nextSerial = nextSerial;
   }
@@ -60,12 +59,12 @@ export class TriggerRoster {
     return [...this.#entries.values()];
   }
 
-  /** How many bundles the present child has loaded for triggers that are all over. */
+  /** Number of loaded bundles in the current child of which no trigger runs any more. */
   get deadBundles(): number {
     return this.#deadBundles;
   }
 
-  /** Nothing was reported that awaits its acknowledgement. */
+  /** True if no event awaits its acknowledgement. */
   get isCalm(): boolean {
     for (const { unacknowledged } of this.#entries.values()) if (unacknowledged !== null) return false;
     return true;
@@ -75,24 +74,24 @@ export class TriggerRoster {
     return this.#serials.get(serial);
   }
 
-  /** What a serial stands for, or stood for until a moment ago. */
+  /** The trigger of a serial, also if it ended a moment ago. */
   workOf(serial: number): TriggerWork | undefined {
     return this.#serials.get(serial)?.work ?? this.#former.get(serial);
   }
 
-  /** One that this child is to run from now on; another may have run it before. */
+  /** A trigger that this process runs from now on; another process may have run it before. */
   add(entry: Entry): void {
     entry.serial = null;
     entry.held = null;
     this.#entries.set(entry.work.id, entry);
   }
 
-  /** It is still to run, and in no child. */
+  /** The trigger is still to run, and in no child. */
   isWaiting(entry: Entry): boolean {
     return this.#entries.get(entry.work.id) === entry && entry.serial === null;
   }
 
-  /** It goes to the present child, with this. */
+  /** Assigns the trigger to the current child. */
   assign(entry: Entry): Assignment {
     const serial = this.#nextSerial();
     entry.serial = serial;
@@ -120,7 +119,7 @@ export class TriggerRoster {
     if (users === 0) this.#deadBundles++;
   }
 
-  /** There is no child that runs any of them. */
+  /** No child runs any of them. */
   takeBack(): void {
     this.#serials.clear();
     this.#bundles.clear();
@@ -136,7 +135,7 @@ export class TriggerRoster {
     this.#serials.clear();
   }
 
-  /** A trigger, or all triggers of a bundle whose top level it was. */
+  /** A trigger, or all triggers of a bundle whose top level is the culprit. */
   culprits(who: NonNullable<Culprit>): Entry[] {
     if (typeof who === "string") {
       return [...this.#serials.values()].filter(({ work }) => work.bundlePath === who);
@@ -145,7 +144,7 @@ export class TriggerRoster {
     return entry === undefined ? [] : [entry];
   }
 
-  /** Those that run in the present child. */
+  /** The triggers that run in the current child. */
   running(): TriggerWork[] {
     return [...this.#serials.values()].map(({ work }) => work);
   }

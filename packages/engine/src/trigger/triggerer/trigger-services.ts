@@ -1,4 +1,4 @@
-/** What triggers may read, answered from the database. What they were given and looks like a secret is hidden in logs. */
+/** What triggers may read, served from the database. Secrets among the values are masked in logs. */
 import { SecretMask } from "../../secret/mask.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import { connectionSecrets, variableSecrets } from "../../secret/secret-forms.ts";
@@ -7,7 +7,7 @@ import { openConnection } from "../../store/settings/connections.ts";
 import { findVariable } from "../../store/settings/variables.ts";
 import type { TriggerServices } from "../contract.ts";
 
-/** One mask for all: the triggers share a process, and one may print what another was given. */
+/** One mask for all: triggers share a process, and a trigger may print a secret that another received. */
 export function triggerServices(
   database: Database,
   secretBox: SecretBox,

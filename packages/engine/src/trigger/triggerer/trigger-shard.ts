@@ -1,7 +1,6 @@
 /**
- * The triggers that this triggerer runs: claimed in the database, held here, at work in the runner or looked at by the
- * engine. The database's word counts: what it says is ours and is not here is taken in, what is here and not ours is
- * stopped.
+ * The triggers that this triggerer owns: claimed in the database, and run by the runner or observed by the engine. The
+ * database decides: triggers that it assigns to this job and that are missing here are added, all others are stopped.
  */
 import type { ErrorFacts, TriggerAbortKind } from "@tradewind/sdk/program";
 import type { BundleCache } from "../../code/bundle-cache.ts";
@@ -16,27 +15,28 @@ import {
   releaseTriggers,
 } from "../../store/trigger/trigger-claim.ts";
 import { deleteUnwaited, deleteUnwaitedCold, unwaitedTriggers } from "../../store/trigger/triggers.ts";
-import type { Runner, TriggerWork } from "../contract.ts";
+import type { TriggerWork } from "../contract.ts";
 import type { EngineTriggers } from "../engine/engine-triggers.ts";
+import type { TriggerRunner } from "../process/trigger-runner.ts";
 import type { TriggerLog } from "./trigger-log.ts";
 
 export interface ShardParts {
   readonly database: Database;
-  readonly runner: Runner;
+  readonly runner: TriggerRunner;
   readonly bundles: BundleCache;
   readonly engine: EngineTriggers;
   readonly log: TriggerLog;
-  /** A trigger that cannot be run. */
+  /** Called for a trigger that cannot be run. */
   readonly onFailed: (id: number, error: ErrorFacts) => void;
 }
 
-/** Of those that nobody runs, looked at in one sweep: with a million of them a sweep must cost no more than with a few. */
+/** Unowned triggers per sweep: with a million of them a sweep must cost no more than with a few. */
 const COLD_AT_ONCE = 1_000;
 
 export class TriggerShard {
   readonly #parts: ShardParts;
   readonly #held = new Map<number, ClaimedTrigger>();
-  /** Up to here the last sweep has looked at those that nobody runs. */
+  /** Position of the last sweep among the unowned triggers. */
   #sweptTo = 0;
 
   constructor(parts: ShardParts) {
@@ -51,7 +51,7 @@ export class TriggerShard {
     return this.#held.get(id);
   }
 
-  /** Answers how many were claimed; `limit` of them means that there may be more. */
+  /** Returns how many were claimed; `limit` of them means that there may be more. */
   async claim(request: ClaimRequest): Promise<number> {
     const claimed = await claimTriggers(this.#parts.database, request);
     await this.#takeIn(claimed);
@@ -59,8 +59,8 @@ export class TriggerShard {
   }
 
   /**
-   * Compares with the database: after a pause, a lost answer, a take-over, and now and then. What sleeps with its DAG
-   * is let go of.
+   * Compares with the database: after a pause, a lost answer, a takeover, and periodically. Triggers of paused DAGs are
+   * released.
    */
   async compare(jobId: number): Promise<void> {
     const owned = await ownedTriggers(this.#parts.database, jobId);
@@ -72,7 +72,7 @@ export class TriggerShard {
       gone.filter((id) => sleeping.has(id)),
       "stopped",
     );
-    // Taken by another triggerer, or deleted with its DAG: the row does not tell any more.
+    // Taken by another triggerer, or deleted with its DAG: the row no longer shows which.
     this.drop(
       gone.filter((id) => !sleeping.has(id)),
       "moved",
@@ -81,7 +81,7 @@ export class TriggerShard {
     await this.#takeIn(owned.filter(({ id }) => ours.has(id) && !this.#held.has(id)));
   }
 
-  /** Deletes what nobody waits for any more; answers how many of them ran here. */
+  /** Deletes triggers without waiters; returns how many of them ran here. */
   async sweep(jobId: number): Promise<number> {
     const { database } = this.#parts;
     const unwaited = await unwaitedTriggers(database, jobId);
@@ -92,8 +92,8 @@ export class TriggerShard {
   }
 
   /**
-   * Gives so many to others; answers how many it gave. The newest go: they have the least to lose. Those that are
-   * suspected of having crashed their process stay: the search for the guilty one would begin again elsewhere.
+   * Releases this many triggers to others; returns how many it released. The newest are released first: they lose the
+   * least. Suspects of a crash stay: elsewhere the search for the guilty trigger would begin again.
    */
   async release(jobId: number, count: number): Promise<number> {
     const ids = [...this.#held.keys()].filter((id) => !this.#parts.runner.isSuspect(id)).slice(-count);
@@ -102,13 +102,13 @@ export class TriggerShard {
     return ids.length;
   }
 
-  /** They are not ours, or over: stopped here, whatever the database says. */
+  /** Stops triggers that have ended or have another owner, without a write to the database. */
   drop(ids: readonly number[], why: TriggerAbortKind): void {
     this.#parts.runner.stop(ids, why);
     for (const id of ids) this.forget(id);
   }
 
-  /** As `drop`, but what runs goes on: it has an acknowledgement to come. */
+  /** As `drop`, but the trigger keeps running: its acknowledgement is still to come. */
   forget(id: number): void {
     this.#held.delete(id);
     this.#parts.engine.remove(id);
@@ -120,8 +120,8 @@ export class TriggerShard {
   }
 
   /**
-   * A bundle that cannot be had fails the triggers that need it, arguments that do not fit fail their own, and neither
-   * any others; a database that is away fails none.
+   * A bundle that cannot be loaded fails the triggers that need it, and invalid arguments fail only their own trigger. A
+   * database that is unavailable fails none.
    */
   async #takeIn(triggers: readonly ClaimedTrigger[]): Promise<void> {
     const { runner, engine, log, onFailed } = this.#parts;
@@ -150,7 +150,7 @@ export class TriggerShard {
     } catch (error) {
       if (isTransient(error)) throw error;
       if (error instanceof PackageError) return error;
-      const message = `The trigger's bundle cannot be had: ${messageOf(error)}`;
+      const message = `The trigger's bundle cannot be loaded: ${messageOf(error)}`;
       return new EngineError("TRIGGER_NOT_LOADED", message, { cause: error });
     }
   }

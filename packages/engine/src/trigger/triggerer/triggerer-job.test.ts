@@ -11,7 +11,7 @@ import {
 } from "../../../test/support/trigger-seed.ts";
 import { LONG_LEASE, TriggererRig } from "../../../test/support/triggerer-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
-import { LOOK_EVERY } from "./triggerer-times.ts";
+import { LOOK_EVERY } from "./triggerer-options.ts";
 
 let rig: TriggererRig;
 beforeEach(async () => {
@@ -22,7 +22,7 @@ beforeEach(async () => {
 const AT_ONCE = "yield args.say ?? 'done';";
 const NEVER = "await new Promise((resolve) => host.abort.addEventListener('abort', resolve));";
 
-/** Goes on when the file `args.mark` + "-go" is there: see `go`. */
+/** Continues when the file `args.mark` + "-go" exists: see `go`. */
 const ON_GO = `
   const fs = await import("node:fs");
   while (!fs.existsSync(args.mark + "-go")) await new Promise((r) => setTimeout(r, 20));`;
@@ -30,7 +30,7 @@ const markOf = () => join(rig.root, "mark");
 const go = () => writeFileSync(`${markOf()}-go`, "");
 
 describe("a triggerer", () => {
-  it("runs triggers of a bundle and built-in ones, and tells who waits", async () => {
+  it("runs triggers of a bundle and built-in triggers, and resumes the waiting tasks", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const bundle = await rig.bundle("demo.say", AT_ONCE);
     const said = await rig.wait("demo.say", bundle, { args: { say: "hello" } });
@@ -56,7 +56,7 @@ describe("a triggerer", () => {
     expect(await rig.outcome(attempt)).toEqual({ kind: "ending", ending });
   });
 
-  it("fires timed triggers at their moment, not before, and wakes cold ones then", async () => {
+  it("fires timed triggers at their time, not before, and wakes cold triggers then", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     const timed = await rig.wait("tradewind.datetime", null, { timed: { payload: "now" }, wakeMs: 400 });
     const cold = await rig.wait("demo.cold", await rig.bundle("demo.cold", AT_ONCE), { wakeMs: 900 });
@@ -69,7 +69,7 @@ describe("a triggerer", () => {
     expect(await rig.outcome(cold.attempt)).toEqual({ kind: "event", payload: "done" });
   });
 
-  it("runs a shared trigger once for all, and stops it when the last one has left", async () => {
+  it("runs a shared trigger once for all tasks, and stops it when the last wait has ended", async () => {
     const { job } = await rig.triggerer();
     const bundle = await rig.bundle("demo.wait", NEVER);
     const { triggerId, attempt } = await rig.wait("demo.wait", bundle);
@@ -90,7 +90,7 @@ describe("a triggerer", () => {
     expect(await triggerRow(rig.db, triggerId)).toBeUndefined();
   });
 
-  it("fails what cannot be loaded, and nothing else", async () => {
+  it("fails only the trigger that cannot be loaded", async () => {
     await rig.triggerer();
     const hash = await rig.bundle("demo.x", "");
     await rig.db.rows(adhoc("UPDATE bundle SET code = '' WHERE hash = $1"), [hash]);
@@ -99,7 +99,7 @@ describe("a triggerer", () => {
     expect(outcome).toMatchObject({ kind: "failed", error: { code: "TRIGGER_NOT_LOADED" } });
   });
 
-  it("shows what it does: its load, and what waits for want of capacity", async () => {
+  it("reports its load and the triggers that wait for capacity", async () => {
     const { job } = await rig.triggerer({ capacity: 2 });
     const bundle = await rig.bundle("demo.wait", NEVER);
     for (let i = 0; i < 5; i++) await rig.wait("demo.wait", bundle);
@@ -114,7 +114,7 @@ describe("a triggerer", () => {
 });
 
 describe("several triggerers", () => {
-  it("take over what a dead one ran", async () => {
+  it("take over the triggers of a dead triggerer", async () => {
     const dead = await seedTriggerer(rig.db, 600);
     const bundle = await rig.bundle("demo.say", AT_ONCE);
     const { attempt, triggerId } = await rig.wait("demo.say", bundle, { ownerJob: dead });
@@ -123,9 +123,9 @@ describe("several triggerers", () => {
     expect(await triggerRow(rig.db, triggerId)).toBeUndefined();
   });
 
-  it("take over from one whose triggers make no progress, and what it says later is not heard", async () => {
+  it("take over from a triggerer without progress, and ignore its late outcome", async () => {
     const stalled = await rig.triggerer({ stallMs: 600 });
-    // Fires in the second life only: the first one is stopped before it can.
+    // Fires in the second start only: the first one is stopped before it can.
     const body = "await new Promise((resolve) => setTimeout(resolve, 2_500)); yield args.say;";
     const { attempt, triggerId } = await rig.wait("demo.slow", await rig.bundle("demo.slow", body), {
       args: { say: "once" },
@@ -143,7 +143,7 @@ describe("several triggerers", () => {
     await rig.until(() => stalled.job.jobId !== first && stalled.job.size === 0, "it to come back again");
   });
 
-  it("share evenly when one joins, and lose nothing on the way", async () => {
+  it("share evenly when one joins, and lose nothing", async () => {
     const first = await rig.triggerer();
     const body =
       "await host.variable('x'); while (!host.abort.aborted) { await new Promise((r) => setTimeout(r, 50)); }";
@@ -160,7 +160,7 @@ describe("several triggerers", () => {
     expect(await rig.owners()).toEqual(before);
   });
 
-  it("share evenly though the second came before the first had its first heartbeat", async () => {
+  it("share evenly although the second started before the first heartbeat of the first", async () => {
     const lease = { ttlMs: 20_000, renewMs: 3_000, marginMs: 1_000 };
     const bundle = await rig.bundle("demo.wait", NEVER);
     for (let i = 0; i < 40; i++) await rig.wait("demo.wait", bundle);
@@ -170,18 +170,18 @@ describe("several triggerers", () => {
     await rig.until(() => second.job.size >= 10 && first.job.size + second.job.size === 40, "an even share");
   });
 
-  it("hand over at once when one stops in good order", async () => {
+  it("hand over at once when one stops in order", async () => {
     const first = await rig.triggerer({ lease: LONG_LEASE });
     const bundle = await rig.bundle("demo.wait", NEVER);
     for (let i = 0; i < 5; i++) await rig.wait("demo.wait", bundle);
     await rig.until(() => first.job.size === 5, "the first to have all");
-    // Its heartbeat is a minute away: only the word of the first can make it look.
+    // Its heartbeat is a minute away: only the wake-up of the first one can make it poll.
     const second = await rig.triggerer({ lease: LONG_LEASE });
     await first.stop();
     await rig.until(() => second.job.size === 5, "the second to have all", 5_000);
   });
 
-  it("run a trigger with two replicas both, and tell who waits once", async () => {
+  it("run a trigger with two replicas twice, and resume the waiting task once", async () => {
     const bundle = await rig.bundle("demo.two", `${ON_GO} yield "one";`);
     const args = { mark: markOf() };
     const { triggerId, attempt } = await rig.wait("demo.two", bundle, { replicas: 2, args });
@@ -194,7 +194,7 @@ describe("several triggerers", () => {
     await rig.until(() => both.every(({ job }) => job.size === 0), "both to be done");
   });
 
-  it("leave each other's queues alone", async () => {
+  it("do not claim triggers of other queues", async () => {
     const { job } = await rig.triggerer({ queues: ["slow"] });
     const bundle = await rig.bundle("demo.say", AT_ONCE);
     const other = await rig.wait("demo.say", bundle);
@@ -205,8 +205,8 @@ describe("several triggerers", () => {
   });
 });
 
-describe("a triggerer in trouble", () => {
-  it("comes back under a new name when it was declared dead", async () => {
+describe("a triggerer after a failure", () => {
+  it("returns with a new job after it was declared dead", async () => {
     const { job } = await rig.triggerer();
     const { triggerId } = await rig.wait("demo.wait", await rig.bundle("demo.wait", NEVER));
     await rig.until(() => job.size === 1, "the trigger to run");
@@ -218,7 +218,7 @@ describe("a triggerer in trouble", () => {
     );
   });
 
-  it("keeps an outcome while the database is away", async () => {
+  it("keeps an outcome while the database is unavailable", async () => {
     const proxy = await pgProxy(rig.url);
     const { job } = await rig.triggerer({ url: proxy.url });
     const body = `${ON_GO} fs.writeFileSync(args.mark, ""); yield "kept";`;
@@ -234,10 +234,10 @@ describe("a triggerer in trouble", () => {
     await proxy.close();
   });
 
-  /** Code after a yield runs when the event was acknowledged: it leaves a mark. */
+  /** Code after a yield runs after the event was acknowledged: it creates a file. */
   const MARKS = `${ON_GO} yield "x"; fs.writeFileSync(args.mark, "");`;
 
-  it("acknowledges an event whose commit was not answered", async () => {
+  it("acknowledges an event although the answer to its commit was lost", async () => {
     const proxy = await pgProxy(rig.url);
     const { job } = await rig.triggerer({ url: proxy.url, lease: LONG_LEASE });
     const mark = markOf();
@@ -253,7 +253,7 @@ describe("a triggerer in trouble", () => {
     await proxy.close();
   });
 
-  it("does not acknowledge an event that it could not store because the trigger was taken away", async () => {
+  it("does not acknowledge an event that it could not store because it lost the trigger", async () => {
     const { job } = await rig.triggerer({ lease: LONG_LEASE });
     const mark = markOf();
     const { attempt, triggerId } = await rig.wait("demo.ack", await rig.bundle("demo.ack", MARKS), {
@@ -266,20 +266,20 @@ describe("a triggerer in trouble", () => {
     await rig.until(() => job.size === 0, "it to let go");
     expect((await waitRow(rig.db, attempt)).fired_at).toBeNull();
     const bundle = await rig.bundle("demo.say", AT_ONCE);
-    // Something that happens later in the same runner: an acknowledgement would have been there by then.
+    // An event that happens later in the same runner: an acknowledgement would have arrived by then.
     await rig.outcome((await rig.wait("demo.say", bundle)).attempt);
     expect(existsSync(mark)).toBe(false);
   });
 });
 
-it("a trigger that is seeded without a wait is swept, not run forever", async () => {
+it("sweeps a trigger that was seeded without a wait", async () => {
   const { job } = await rig.triggerer();
   const id = await seedTrigger(rig.db, { kind: "demo.nobody" });
   await rig.tell("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, id)) === undefined && job.size === 0, "the sweep");
 });
 
-it("a moment that nobody waits for any more goes long before it comes", async () => {
+it("deletes a timed trigger without waiters long before its time", async () => {
   await rig.triggerer();
   const seed = { timed: { payload: null }, wakeMs: 3_600_000 };
   const left = await rig.wait("tradewind.datetime", null, seed);

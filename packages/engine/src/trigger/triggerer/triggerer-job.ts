@@ -1,10 +1,10 @@
 /**
- * The triggerer: fires timed triggers when they are due, and runs the others in its trigger runner. Any number of them
- * may work on one database; who runs what is decided by claims (store/trigger/trigger-claim.ts) and leases.
+ * The triggerer: fires timed triggers when they are due, and runs the others in its trigger runner. Any number of
+ * triggerers may work on one database; claims (store/trigger/trigger-claim.ts) and leases decide which runs what.
  *
- * A heartbeat proves that the triggers' own loop turns: while it stands still the lease is not renewed, and others take
- * over. Whatever a triggerer stores is fenced by the rows it owns, so that one that was thought dead and comes back does
- * no harm: it finds that they are not its own, and lets go.
+ * A heartbeat proves that the triggers' own loop turns: while the loop is blocked the lease is not renewed, and other
+ * triggerers take over. Every write of a triggerer is fenced by the rows it owns. So a triggerer that returns after its
+ * lease expired does no harm: it finds that it no longer owns the rows, and stops their triggers.
  */
 import { hostname } from "node:os";
 import { JobLoop } from "../../job/job-loop.ts";
@@ -42,12 +42,12 @@ import {
   SWEEP_AT_MOST_MS,
   SWEEP_MS,
   TIMED_LIMIT,
-} from "./triggerer-times.ts";
+} from "./triggerer-options.ts";
 
 interface Report {
   readonly id: number;
   readonly outcome: TriggerOutcome;
-  /** As it was held when it spoke. */
+  /** The trigger as it was held when it reported. */
   readonly trigger: ReturnType<TriggerShard["get"]>;
 }
 
@@ -83,7 +83,7 @@ export class TriggererJob extends JobLoop {
       pid: process.pid,
       version: options.version,
     } as const;
-    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, bell: mailbox });
+    super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, mailbox });
     this.#options = options;
     this.#database = options.database;
     this.#wakeUps = options.wakeUps;
@@ -132,7 +132,7 @@ export class TriggererJob extends JobLoop {
     this.#looks.close();
     if (!wasRunning) return;
     await this.#log.close();
-    // Those who wait for this hear it at once; should it fail, the end of the job says the same a little later.
+    // Wakes the other triggerers at once; if this fails, the end of the job does the same a little later.
     await releaseAllTriggers(this.#database, this.lease.jobId).catch((error) =>
       this.logger.warn("could not hand over", { error: String(error) }),
     );
@@ -153,7 +153,7 @@ export class TriggererJob extends JobLoop {
     await this.#noteFacts();
   }
 
-  /** What was reported is stored and acknowledged first: an event that is stored must not come again elsewhere. */
+  /** Reported events are stored and acknowledged first: a stored event must not come again elsewhere. */
   protected override async onStopping(graceMs: number): Promise<void> {
     const deadline = performance.now() + graceMs;
     while (this.#mailbox.size + this.#desk.size > 0 && performance.now() < deadline) {
@@ -170,13 +170,13 @@ export class TriggererJob extends JobLoop {
     const wasStalled = this.#isStalled;
     this.#isStalled = silentMs >= (this.#options.stallMs ?? STALL_MS);
     if (this.#isStalled && !wasStalled)
-      this.logger.error("the triggers make no progress: the lease is left to run out", { silentMs });
+      this.logger.error("the triggers make no progress: the lease is not renewed", { silentMs });
     return !this.#isStalled;
   }
 
   protected override async onHeartbeat(): Promise<void> {
     if (!this.lease.mayJudge()) {
-      // After a time without a lease others may have taken what was ours, and the last look was before it.
+      // Without a lease, others may have taken triggers over since the last comparison.
       this.#looks.add("compare");
       this.#polled.clear();
     }
@@ -185,11 +185,11 @@ export class TriggererJob extends JobLoop {
       this.#wakeUps.send("jobs");
     }
     if (this.state !== "running") return;
-    // By a clock of its own: sweeps are asked for all the time, and would put it off forever.
+    // On its own clock: sweeps are requested all the time, and would delay it forever.
     if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
     this.#polled.write(this.lease.jobId);
     if (this.#engine.progress.takeChange()) await this.#noteFacts();
-    // Others tell us what is new; only in case that got lost, or they died, everything is looked at now and then.
+    // Wake-ups report what is new. In case one was lost or its sender died, everything is polled periodically.
     if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
     this.#untilLook = LOOK_EVERY;
     this.#looks.add("timed", "claim", "engine", "sweep");
@@ -229,7 +229,7 @@ export class TriggererJob extends JobLoop {
     this.#mailbox.post({ id, outcome, trigger: this.#shard.get(id) }, "");
   }
 
-  /** Stopped after it had spoken, and maybe claimed and begun again: then an acknowledgement would be of another event. */
+  /** The trigger was stopped after its report, and maybe claimed and started again: an acknowledgement would be for another event. */
   #receive({ id, outcome, trigger }: Report): void {
     if (trigger === undefined || this.#shard.get(id) !== trigger) return;
     const whole = this.#engine.merge(id, outcome);
@@ -276,12 +276,12 @@ export class TriggererJob extends JobLoop {
       scheduled = await nextTimedRunIn(this.#database);
     }
     const next = Math.min(timed ?? Number.POSITIVE_INFINITY, scheduled ?? Number.POSITIVE_INFINITY);
-    // Still due: another triggerer has it locked, and is about to fire it.
+    // Still due: another triggerer has locked it, and is about to fire it.
     if (next !== Number.POSITIVE_INFINITY) this.#looks.later("timed", next > 0 ? next + 1 : BUSY_MS);
   }
 
   async #claim(): Promise<void> {
-    // In the name of a lease that may be over it would only be taken away again.
+    // Under an expired lease, a claim would only be taken over again.
     if (!this.lease.isTrusted()) return;
     const resting = this.#gaveAt + GIVEN_MS - performance.now();
     if (resting > 0) return this.#looks.later("claim", resting);
@@ -293,7 +293,7 @@ export class TriggererJob extends JobLoop {
       const request = { jobId, queues, limit, horizonMs: HORIZON_MS, dead };
       const engineSize = this.#engine.size;
       const claimed = await this.#shard.claim(request).catch((error) => {
-        // What was claimed, if anything, is not here: comparing finds it.
+        // Triggers may have been claimed and are not here: the comparison finds them.
         this.#looks.add("compare");
         throw error;
       });
@@ -329,24 +329,24 @@ export class TriggererJob extends JobLoop {
     if (wait > 0) return this.#looks.later("sweep", wait);
     this.#sweptAt = performance.now();
     const dropped = await this.#shard.sweep(this.lease.jobId);
-    // There is room for others now.
+    // Capacity is free now.
     if (dropped > 0) this.#looks.now("claim");
   }
 
   async #giveAway(surplus: number): Promise<void> {
     this.#gaveAt = performance.now();
     const given = await this.#shard.release(this.lease.jobId, surplus).catch((error) => {
-      // Stopped here, and still ours: nobody would run them until the next comparison.
+      // Stopped here, and still owned by this job: they would not run until the next comparison.
       this.#looks.add("compare");
       throw error;
     });
     if (given === 0) return;
-    this.logger.info("gave triggers to another triggerer", { triggers: given });
+    this.logger.info("released triggers to another triggerer", { triggers: given });
     await this.#noteFacts();
     this.#wakeUps.tellOthers("triggers");
   }
 
-  /** A schedule has no task that could be told: it is said here, and begins again after a while. */
+  /** A schedule has no waiting task to notify: the failure is logged here, and the trigger restarts after a while. */
   async #postpone(id: number, dagId: string, outcome: TriggerOutcome): Promise<void> {
     const reason =
       outcome.kind === "failed"

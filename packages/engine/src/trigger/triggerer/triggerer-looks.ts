@@ -1,11 +1,11 @@
-/** What a triggerer looks at, and which news are a reason to. */
+/** The polls of a triggerer, and the wake-ups that request them. */
 import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
 
 export const EVERYTHING = ["timed", "claim", "engine", "signals", "sweep", "compare"] as const;
 
 export type Look = (typeof EVERYTHING)[number];
 
-/** @param waitsForSteps Some trigger of its own waits for a task, or for the start of a run: the most frequent news. */
+/** @param waitsForSteps A trigger of its own waits for a task, or for the start of a run: the most frequent wake-ups. */
 export function looksAfter(topic: Topic | "", waitsForSteps: boolean): readonly Look[] {
   if (topic === "") return EVERYTHING;
   if (topic === "triggers") return ["timed", "claim"];

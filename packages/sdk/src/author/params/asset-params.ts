@@ -1,4 +1,4 @@
-/** The params of a DAG that runs on assets: the payloads of its events, checked by the schemas of the assets. */
+/** The params of a DAG that is scheduled on assets: payloads are validated by the schemas of the assets. */
 import type { AssetEvent } from "../../asset/asset.ts";
 import type { StandardIssue, StandardSchemaV1 } from "../../check/standard-schema.ts";
 import type { Json } from "../../manifest.ts";
@@ -6,7 +6,7 @@ import type { ConditionNode } from "../../schedule/condition.ts";
 
 type Leaf = Extract<ConditionNode, { kind: "signal" }>;
 
-/** A validator for `{ assetEvents }`; null when none of the assets has a schema. */
+/** A validator for `{ assetEvents }`; null if no asset has a schema. */
 export function assetParams(leaves: readonly Leaf[]): StandardSchemaV1 | null {
   const schemas = new Map<string, StandardSchemaV1>();
   for (const { leaf, schema } of leaves) if (schema !== null) schemas.set(leaf.key, schema);
@@ -20,13 +20,13 @@ export function assetParams(leaves: readonly Leaf[]): StandardSchemaV1 | null {
   });
 }
 
-/** The events in a run's conf, as they were stored. */
+/** The events in the conf of a run, as stored. */
 export function eventsIn(conf: Json): readonly AssetEvent[] {
   const events = isObject(conf) ? conf["assetEvents"] : undefined;
   return Array.isArray(events) ? (events as readonly unknown[] as readonly AssetEvent[]) : [];
 }
 
-/** Members that a schedule does not write are left as they are: the run may have been started by hand. */
+/** Other members are not checked: the run may have been triggered manually. */
 async function checked(schemas: ReadonlyMap<string, StandardSchemaV1>, conf: unknown) {
   if (!isObject(conf)) return { issues: [{ message: "conf must be an object" }] };
   const events = conf["assetEvents"];
@@ -34,7 +34,7 @@ async function checked(schemas: ReadonlyMap<string, StandardSchemaV1>, conf: unk
   const issues: StandardIssue[] = [];
   const checkedEvents = await Promise.all(
     events.map(async (event: unknown, index) => {
-      // Null: nothing was said about it.
+      // Null: the producer gave no payload.
       if (!isObject(event) || event["payload"] === null) return event;
       const result = await schemas.get(String(event["uri"]))?.["~standard"].validate(event["payload"]);
       if (result === undefined) return event;

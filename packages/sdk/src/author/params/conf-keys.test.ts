@@ -9,7 +9,7 @@ const conf = { regoin: "eu", days: 2, colour: "red" };
 test.each([
   ["an object", z.object(shape)],
   ["a strict object", z.strictObject(shape)],
-])("%s refuses unknown keys, and names the nearest", (_, schema) => {
+])("%s rejects unknown keys and names the nearest", (_, schema) => {
   expect(unknownConfKeys(jsonSchemaOf(schema), conf)).toEqual([
     { key: "regoin", problem: 'is unknown; did you mean "region"?' },
     { key: "colour", problem: "is unknown; known: region, days" },
@@ -21,6 +21,6 @@ test.each([
   ["one with a type for the rest", z.object(shape).catchall(z.string())],
   ["a record", z.record(z.string(), z.string())],
   ["a union", z.union([z.object(shape), z.object({ colour: z.string() })])],
-])("%s is open", (_, schema) => {
+])("%s accepts unknown keys", (_, schema) => {
   expect(unknownConfKeys(jsonSchemaOf(schema), conf)).toEqual([]);
 });

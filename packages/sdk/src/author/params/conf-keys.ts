@@ -1,18 +1,23 @@
-/** Members of a run's conf that its DAG's params do not know: most often a typing error, which nothing else would tell. */
+/** Finds keys of a run's conf that the DAG's params do not declare, which are typically misspelt. */
 
 import { nearest } from "../../check/wording.ts";
 import type { Json } from "../../manifest.ts";
 
-/** What may say more about the members of an object than `properties` does. */
+/** Keywords that may allow more members than `properties` does. */
 const OPENING = ["patternProperties", "unevaluatedProperties", "$ref", "allOf", "anyOf", "oneOf", "if"];
 
+/** A key of the conf that the params do not declare. */
 export interface UnknownKey {
   readonly key: string;
-  /** "is unknown; did you mean …". */
+  /** For example "is unknown; did you mean …". */
   readonly problem: string;
 }
 
-/** @param schema JSON Schema of the params. One that says what other members may be is open, and left to the validator. */
+/**
+ * Returns the unknown keys; a schema that allows other members accepts all keys.
+ * @param schema The JSON Schema of the params.
+ * @example unknownConfKeys({ type: "object", properties: { region: {} }, additionalProperties: false }, { regoin: "eu" });
+ */
 export function unknownConfKeys(schema: Json | null, conf: Json): UnknownKey[] {
   if (!isObject(schema) || !isObject(conf) || OPENING.some((word) => word in schema)) return [];
   const { additionalProperties = false, properties } = schema;

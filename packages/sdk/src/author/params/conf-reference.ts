@@ -1,20 +1,26 @@
-/** `conf("path")`: stands for a value of the run's conf that is known only when the run is. */
+/** `conf("path")`: a reference to a value in the conf of the run. */
 import { DagDefinitionError, show, TaskError } from "../../check/errors.ts";
 import { jsonCopy } from "../../check/output-check.ts";
 import type { Json } from "../../manifest.ts";
 
-/** By a registered symbol: it may come from another copy of this SDK. */
+/** A registered symbol: a reference may come from another copy of the SDK. */
 const CONF: unique symbol = Symbol.for("tradewind.confReference") as never;
 
-/** In a manifest: an object with this one member. */
+/** The only member of a reference in a manifest. */
 const MEMBER = "$conf";
 
-/** What {@link conf} makes. */
+/**
+ * The type of {@link conf}.
+ * @example const order: ConfReference = conf("order.id");
+ */
 export interface ConfReference {
   readonly [CONF]: string;
 }
 
-/** JSON, with references in it. */
+/**
+ * JSON that may contain references to the conf.
+ * @example const match: JsonMatch = { order: conf("order.id"), state: "paid" };
+ */
 export type JsonMatch =
   | null
   | boolean
@@ -25,7 +31,7 @@ export type JsonMatch =
   | { readonly [key: string]: JsonMatch };
 
 /**
- * A value of the run's conf, for `where`: so a signal reaches the run that it is about.
+ * References a value in the conf of the run, for `where` of a signal.
  *
  * @example
  * ```ts
@@ -37,21 +43,21 @@ export function conf(path: string): ConfReference {
   return Object.freeze({ [CONF]: checkedPath(path, "conf()") });
 }
 
-/** A path like "order.items.0.id". */
+/** Checks a path like "order.items.0.id". */
 export function checkedPath(path: unknown, where: string): string {
   if (typeof path === "string" && path.length <= 500 && path.split(".").every((part) => part !== "")) {
     return path;
   }
   throw new DagDefinitionError(
     "TW_BAD_SIGNAL",
-    `${where}: a path is names with dots between them, like "order.id", got ${show(path)}`,
+    `${where}: a path consists of names with dots between them, like "order.id", got ${show(path)}`,
   );
 }
 
-/** The manifest's form of a match: JSON, its references as objects with the one member "$conf". */
+/** The manifest form of a match: JSON, with each reference as an object with the one member "$conf". */
 export function matchJson(match: unknown, where: string): Json {
   const refused = (message: string) => new DagDefinitionError("TW_BAD_SIGNAL", `${where}: ${message}`);
-  // Refuses what is not plain, or refers back to itself; a reference looks like an empty object to it.
+  // Rejects values that are not plain JSON or contain themselves; a reference looks like an empty object here.
   jsonCopy(match, { root: "match", notJson: refused, tooLarge: refused });
   const written = (value: unknown): Json => {
     if (typeof value !== "object" || value === null) return value as Json;
@@ -65,13 +71,13 @@ export function matchJson(match: unknown, where: string): Json {
   return written(match);
 }
 
-/** Whether there is a reference in the manifest's form of a match. */
+/** Returns whether the manifest form of a match contains a reference. */
 export function hasReference(match: Json): boolean {
   if (typeof match !== "object" || match === null) return false;
   return MEMBER in match || Object.values(match).some(hasReference);
 }
 
-/** The manifest's form of a match, with the values of a conf in the place of the references. */
+/** Replaces the references in the manifest form of a match by the values of a conf. */
 export function resolved(match: Json, conf: Json, where: string): Json {
   if (typeof match !== "object" || match === null) return match;
   if (Array.isArray(match)) return match.map((member) => resolved(member, conf, where));
@@ -81,7 +87,7 @@ export function resolved(match: Json, conf: Json, where: string): Json {
     if (value !== undefined) return value;
     throw new TaskError(
       "TW_CONF_MISSING",
-      `${where}: the run's conf has nothing at "${path}", so no signal could ever match`,
+      `${where}: the run's conf has no value at "${path}", so no signal can match`,
     );
   }
   return Object.fromEntries(

@@ -7,7 +7,7 @@ const of = (env: unknown) => () => dag("x", { env: env as Env }, (d) => void d.t
 const ofTask = (env: unknown) => () => dag("x", (d) => void d.task("t", { env: env as Env }, () => 1));
 
 it.each([
-  [{ "MY-KEY": "x" }, 'dag "x": env: "MY-KEY" is not a name of an environment variable'],
+  [{ "MY-KEY": "x" }, 'dag "x": env: "MY-KEY" is not a valid name of an environment variable'],
   [
     { PORT: 5432 },
     'dag "x": env.PORT must be a text, variable("key") or a field like connection("id").host, got 5432',
@@ -19,7 +19,7 @@ it.each([
     /env\.HOST must be a text, .* a field like connection\("id"\)\.host, got an object/,
   ],
   [["MODE"], 'dag "x": env must be an object of environment variables, got an array'],
-])("refuses %j when the DAG is defined", (env, message) => {
+])("rejects %j when the DAG is defined", (env, message) => {
   expect(of(env)).toThrow(message);
   expect(of(env)).toThrow(expect.objectContaining({ code: "TW_BAD_OPTION" }));
 });
@@ -28,7 +28,7 @@ it("names the task whose env is wrong", () => {
   expect(ofTask({ PORT: 5432 })).toThrow('dag "x", task "t": env.PORT must be a text');
 });
 
-it("refuses a reference inside a text, and one without a name", () => {
+it("rejects a reference inside a text and a reference without a name", () => {
   const db = connection("db");
   expect(() => `postgres://${db.host}/x`).toThrow(
     'connection("db").host is read when a task starts; it cannot be a part of a text',
@@ -39,13 +39,13 @@ it("refuses a reference inside a text, and one without a name", () => {
   expect(() => db.extra("")).toThrow('connection("db").extra() takes a non-empty text');
 });
 
-it("is no part of the manifest", () => {
+it("is not part of the manifest", () => {
   const env = { MODE: "batch", KEY: variable("api_key") };
   expect(of(env)()[PROGRAM].describe()).toEqual(of(undefined)()[PROGRAM].describe());
   expect(ofTask(env)()[PROGRAM].describe()).toEqual(ofTask(undefined)()[PROGRAM].describe());
 });
 
-it("asks for a connection once, and says for which name a variable is read", async () => {
+it("reads a connection once and passes the name for which a variable is read", async () => {
   class CountingHost extends RecordingHost {
     readonly asked: string[] = [];
     values: Readonly<Record<string, string>> = {};
@@ -70,7 +70,7 @@ it("asks for a connection once, and says for which name a variable is read", asy
   expect(host.values).toEqual({ HOST: "h", PORT: "5", SSL: "true", KEY: "value of api_key" });
 });
 
-it("fails in an engine that cannot set it", async () => {
+it("fails in an engine without support for env", async () => {
   expect(await attempt(of({ MODE: "batch" })(), "t", { host: new RecordingHost() })).toMatchObject({
     kind: "failed",
     error: { message: "this engine is too old for env; upgrade it" },

@@ -1,13 +1,13 @@
 /**
- * `env` of a DAG or a task: texts, and references to stored variables and connections. References stay references until an
- * attempt starts: neither they nor what they resolve to is part of the manifest.
+ * `env` of a DAG or a task: texts, and references to stored variables and connections. References are resolved when an
+ * attempt starts: neither they nor their values are part of the manifest.
  */
 import { orElse, refuse } from "../../check/definition-errors.ts";
 import { DagDefinitionError, show, TaskError } from "../../check/errors.ts";
 import type { ConnectionFacts, TaskHost } from "../../runtime/program.ts";
 import type { DagPlan } from "../plan.ts";
 
-/** By a registered symbol: a reference may come from another copy of this SDK. */
+/** A registered symbol: a reference may come from another copy of the SDK. */
 const SOURCE: unique symbol = Symbol.for("tradewind.envReference") as never;
 
 const FIELDS = ["host", "port", "login", "password", "schema"] as const;
@@ -17,32 +17,37 @@ type Source =
   | { readonly kind: "field"; readonly id: string; readonly field: (typeof FIELDS)[number] }
   | { readonly kind: "extra"; readonly id: string; readonly key: string };
 
-/** Stands for a text that is read when an attempt starts: see {@link variable} and {@link connection}. */
+/**
+ * A text that is read when an attempt starts: see {@link variable} and {@link connection}.
+ * @example const region: EnvReference = variable("region", "eu");
+ */
 export interface EnvReference {
   readonly [SOURCE]: Source;
 }
 
-/** The fields of a stored connection: what {@link connection} makes. */
+/**
+ * The fields of a stored connection, as {@link connection} returns them.
+ * @example const host = (database: ConnectionReference) => ({ PGHOST: database.host, PGUSER: database.login });
+ */
 export interface ConnectionReference {
   readonly host: EnvReference;
   readonly port: EnvReference;
   readonly login: EnvReference;
   readonly password: EnvReference;
   readonly schema: EnvReference;
-  /** A member of the connection's `extra`: a text, a number or a boolean. */
+  /** A member of the connection's `extra` that is a text, a number or a boolean. */
   extra(key: string): EnvReference;
 }
 
-/** Environment variables by their names. */
+/**
+ * Environment variables by name, for the option `env`.
+ * @example const env: Env = { MODE: "batch", API_KEY: variable("api_key") };
+ */
 export type Env = Readonly<Record<string, string | EnvReference>>;
 
 /**
- * A stored variable, for `env`. Without a default, an attempt that needs a variable that is not set fails.
- *
- * @example
- * ```ts
- * dag("export", { env: { API_KEY: variable("api_key"), REGION: variable("region", "eu") } }, build);
- * ```
+ * References a stored variable, for `env`; an attempt fails if the variable is not set and has no default.
+ * @example dag("export", { env: { API_KEY: variable("api_key"), REGION: variable("region", "eu") } }, build);
  */
 export function variable(key: string, defaultValue?: string): EnvReference {
   if (defaultValue !== undefined) checkText(defaultValue, `variable(${show(key)}): its default`);
@@ -50,7 +55,7 @@ export function variable(key: string, defaultValue?: string): EnvReference {
 }
 
 /**
- * A stored connection, for `env`: take one of its fields.
+ * References a stored connection, for `env`: use one of its fields.
  *
  * @example
  * ```ts
@@ -70,14 +75,14 @@ export function connection(id: string): ConnectionReference {
 
 function reference(source: Source): EnvReference {
   const made = { [SOURCE]: source };
-  // Inside a text it would be "[object Object]", and noticed by the program that reads the variable at the earliest.
+  // Inside a text it would become "[object Object]", which only the program that reads the variable would notice.
   const refuse = (): never => {
     throw bad(`${textOf(source)} is read when a task starts; it cannot be a part of a text`);
   };
   return Object.freeze(Object.defineProperty(made, Symbol.toPrimitive, { value: refuse }));
 }
 
-/** The checked `env` of a DAG or a task; undefined: it has none. */
+/** The checked `env` of a DAG or a task; undefined without one. */
 export function checkEnv(env: unknown, where: string): Env | undefined {
   if (env === undefined) return undefined;
   if (typeof env !== "object" || env === null || Array.isArray(env)) {
@@ -86,7 +91,7 @@ export function checkEnv(env: unknown, where: string): Env | undefined {
   }
   for (const [name, value] of Object.entries(env)) {
     if (!/^[A-Za-z_]\w*$/.test(name))
-      refuse(bad(`${where}: env: ${show(name)} is not a name of an environment variable`));
+      refuse(bad(`${where}: env: ${show(name)} is not a valid name of an environment variable`));
     if (!isReference(value)) orElse(() => checkText(value, `${where}: env.${name}`), undefined);
   }
   return Object.freeze({ ...env } as Env);
@@ -108,9 +113,9 @@ function isReference(value: unknown): value is EnvReference {
 }
 
 /**
- * Resolves the `env` of a call's DAG and task, and lets the host set it for as long as the call runs.
+ * Resolves the `env` of a call's DAG and task, and lets the host set it until the call ends.
  *
- * @returns One error for each name that has no value and was left out.
+ * @returns One error for each variable that has no value and was left out.
  */
 export async function setEnv(
   plan: DagPlan,
@@ -145,12 +150,12 @@ export async function setEnv(
 }
 
 interface Reader {
-  /** @param name Of the environment variable: whether it sounds secret counts, too. */
+  /** @param name The environment variable: a name that sounds secret masks the value in logs. */
   variable(key: string, name: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
 }
 
-/** An error is returned, not thrown: what is thrown here is the host's, and may be gone at the next try. */
+/** Returns missing values as errors. Errors thrown here come from the host and may be transient. */
 async function resolve(source: Source, name: string, reader: Reader): Promise<string | TaskError> {
   if (source.kind === "variable") {
     const { defaultValue, key } = source;

@@ -1,9 +1,9 @@
-/** The run's conf becomes `ctx.params`: validated by whatever Standard Schema the DAG declares. */
+/** Validates the conf of a run into `ctx.params` with the Standard Schema of the DAG. */
 import { TaskError } from "../../check/errors.ts";
 import { describeIssue, type StandardSchemaV1 } from "../../check/standard-schema.ts";
 import type { Json } from "../../manifest.ts";
 
-/** The params, or a TaskError that lists every problem. A conf of null counts as {}. */
+/** Returns the params, or throws a TaskError that lists every problem. A conf of null counts as {}. */
 export async function validateParams(schema: StandardSchemaV1 | null, conf: Json): Promise<unknown> {
   const given = conf ?? {};
   if (schema === null) {
@@ -15,14 +15,15 @@ export async function validateParams(schema: StandardSchemaV1 | null, conf: Json
   return result.value;
 }
 
-/** JSON Schema of what the validator accepts, when it can tell; null otherwise. */
+/** The JSON Schema of what the validator accepts; null if the validator cannot provide one. */
 export function jsonSchemaOf(schema: StandardSchemaV1 | null): Json | null {
   const convert = schema?.["~standard"].jsonSchema?.input;
   if (convert === undefined) return null;
   try {
     return JSON.parse(JSON.stringify(convert({ target: "draft-2020-12" }))) as Json;
   } catch {
-    // The standard lets a validator refuse what JSON Schema cannot express, e.g. a Date. Runs are validated all the same.
+    // The standard allows a validator to throw for types that JSON Schema cannot express, e.g. a Date. Runs are still
+    // validated.
     return null;
   }
 }

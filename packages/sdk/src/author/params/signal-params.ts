@@ -1,4 +1,4 @@
-/** The params of a DAG that runs on signals: their values, checked by the schemas of the signals. */
+/** The params of a DAG that is scheduled on signals: values are validated by the schemas of the signals. */
 
 import type { StandardIssue, StandardSchemaV1 } from "../../check/standard-schema.ts";
 import type { Json } from "../../manifest.ts";
@@ -7,7 +7,7 @@ import { fitsPattern } from "../../signal/signal-key.ts";
 
 type Leaf = Extract<ConditionNode, { kind: "signal" }>;
 
-/** A validator for `{ signal, signals }`; null when none of the signals has a schema. */
+/** A validator for `{ signal, signals }`; null if no signal has a schema. */
 export function signalParams(leaves: readonly Leaf[]): StandardSchemaV1 | null {
   if (leaves.every(({ schema }) => schema === null)) return null;
   return Object.freeze({
@@ -19,7 +19,7 @@ export function signalParams(leaves: readonly Leaf[]): StandardSchemaV1 | null {
   });
 }
 
-/** Members that a schedule does not write are left as they are: the run may have been started by hand. */
+/** Other members are not checked: the run may have been triggered manually. */
 async function checked(leaves: readonly Leaf[], conf: unknown) {
   if (!isObject(conf)) return { issues: [{ message: "conf must be an object" }] };
   const issues: StandardIssue[] = [];
