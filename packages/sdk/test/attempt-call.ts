@@ -100,7 +100,7 @@ export function taskCall(dag: Dag, taskId: string, overrides: Partial<TaskCall> 
     tryNumber: 1,
     maxTries: 0,
     attempt: "attempt-1",
-    step: null,
+    resumePoint: null,
     elapsedMs: 0,
     inputs: {},
     run: {

@@ -1,7 +1,7 @@
 /**
- * The contract between the scheduler and whatever runs attempts. An executor is told what to run and reports what
- * happened; it is never polled, and it never touches the database. Every message names the attempt it speaks for:
- * the receiver decides, by that token alone, whether it still matters.
+ * The contract between the scheduler and its executors. An executor receives workloads and reports events. It is never
+ * polled, and it does not use the database. Every message names its attempt: by that token alone the receiver decides
+ * whether the message still counts.
  */
 
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -10,23 +10,22 @@ import type {
   CancelledWait,
   ConnectionFacts,
   DeadlineCall,
-  Deferral,
   ErrorFacts,
   JournalEntry,
   ReactCall,
   ReactOutcome,
   ReceivedSignal,
+  ResumePoint,
   RunEndRequest,
   RunFacts,
   SettledInput,
   SignalToSend,
-  TaskOutcome,
   TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
-import type { Known, LargePlace, OutputReference } from "../model/index.ts";
+import type { AttemptOutcome, Known, LargePlace } from "../model/index.ts";
 
-/** One attempt, complete: nothing needs to be looked up to run it. */
+/** One attempt, with all that is needed to run it. */
 export interface Workload {
   readonly attempt: string;
   readonly dagRunId: number;
@@ -35,21 +34,21 @@ export interface Workload {
   readonly tryNumber: number;
   readonly maxTries: number;
   readonly bundleHash: string;
-  /** Where this machine keeps the bundle; imported by the child. */
+  /** The path of the bundle on this machine; imported by the child. */
   readonly bundlePath: string;
-  readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
-  /** How long ago this try first started; `timeoutMs` is what is left of its time. */
+  readonly resumePoint: ResumePoint | null;
+  /** Time since the try started; `timeoutMs` is the remaining time. */
   readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;
-  /** What is large among the inputs, and where in them it belongs: read just before the child gets it. */
+  /** The large values among the inputs, and their places: read just before they are sent to the child. */
   readonly large?: readonly LargePlace[];
   readonly run: RunFacts;
   readonly conf: Json;
-  /** The versions of the signals that this try is due to; left out: none. */
+  /** The versions of the signals that started this try. */
   readonly startedBy?: readonly number[];
-  /** All of these signals, in this order; left out: they are read when the process asks for them. */
+  /** All of these signals, in this order; left out: they are read when the child requests them. */
   readonly signals?: readonly ReceivedSignal[];
-  /** Of a streaming task, which does not end by itself: how long it may take once it is asked to. Left out: of others. */
+  /** The grace period of a streaming task, which does not end by itself. Left out for other tasks. */
   readonly streamGraceMs?: number;
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
@@ -57,14 +56,14 @@ export interface Workload {
   readonly logPath: string;
 }
 
-/** A callback to be run by a child: of the run (taskId null), of a group, or of a task whose own process could not run it. */
+/** A callback of a run (taskId null), a group or a task. */
 export interface CallbackWorkload {
   readonly callbackId: string;
   readonly bundleHash: string;
   readonly bundlePath: string;
   readonly taskId: string | null;
   readonly groupId?: string | null;
-  /** Of a callback of one item of a mapped group. */
+  /** Of one item of a mapped group. */
   readonly mapIndex?: number;
   readonly event: CallbackCall["event"];
   readonly deadline?: DeadlineCall | null;
@@ -77,7 +76,7 @@ export interface CallbackWorkload {
   readonly logPath: string;
 }
 
-/** A signal, to be put to the `onSignal` of one task by a child. */
+/** A signal for the `onSignal` of one task. */
 export interface ReactionWorkload {
   readonly reactionId: string;
   readonly bundleHash: string;
@@ -88,7 +87,7 @@ export interface ReactionWorkload {
   readonly dagRunId: number;
   readonly conf: Json;
   readonly signal: ReactCall["signal"];
-  /** When it has not answered by then, it has failed, and its process is ended. */
+  /** Without an answer by then, the reaction fails and its process is ended. */
   readonly timeoutMs: number;
   readonly logPath: string;
 }
@@ -96,51 +95,36 @@ export interface ReactionWorkload {
 /** What a signal means to a task. */
 export type SignalAction = Extract<ReactOutcome, { ok: true }>["action"];
 
-/** How an attempt is asked to stop. */
+/** The terms of a cancellation. */
 export interface CancelTerms {
-  /** From asking it to killing it; the executor's own unless told. Asked again, it never gets more time than before. */
+  /** Grace period before the process group is killed; default: the executor's. A second cancel cannot extend it. */
   readonly graceMs?: number;
   /**
-   * If it then ends by itself, with success, that is its outcome; anything else is `cancelled`. It takes all who cancel
-   * an attempt to keep its success: one who does not is done with it, before or after.
+   * If the attempt then succeeds, it has succeeded; any other end is `cancelled`. With several cancels, the success counts
+   * only if all of them keep it.
    */
   readonly keepsSuccess?: boolean;
   /**
-   * It is to be started again elsewhere: `lost`, unless it had ended before it could notice. An attempt that is being
-   * stopped for another reason keeps the outcome of that reason.
+   * The attempt is started again elsewhere: it is `lost`, unless it ended before the abort reached it. If it is being
+   * ended for another reason already, the outcome of that reason counts.
    */
   readonly isLost?: boolean;
 }
 
-/** Why an attempt ended, as seen from outside the child. */
-export type AttemptOutcome =
-  | (Extract<TaskOutcome, { kind: "success" }> & {
-      /** In place of the output: it is large, and stored already. */
-      readonly stored?: OutputReference;
-    })
-  | { readonly kind: "skipped"; readonly reason: string | null }
-  | {
-      readonly kind: "failed";
-      readonly error: ErrorFacts;
-      readonly retry: boolean;
-    }
-  | ({ readonly kind: "deferred" } & Deferral)
-  | { readonly kind: "rescheduled"; readonly afterMs: number }
-  /** Ended because `cancel` was called; the scheduler already knows what it wants instead. */
-  | { readonly kind: "cancelled" }
-  /** The executor never got to run it (e.g. it is stopping): not the task's fault, no try is used up. */
-  | { readonly kind: "lost"; readonly reason: string };
-
-export type ExecutorEvent =
+/** What an executor reports of an attempt: at most one start, then exactly one end. */
+export type AttemptReport =
   | { readonly type: "started"; readonly attempt: string; readonly at: number; readonly pid: number }
   | {
       readonly type: "ended";
       readonly attempt: string;
       readonly at: number;
       readonly outcome: AttemptOutcome;
-    }
+    };
+
+export type ExecutorEvent =
+  | AttemptReport
   | { readonly type: "callbackEnded"; readonly callbackId: string; readonly error: ErrorFacts | null }
-  /** Either an answer, or an error: then nobody knows what the signal means. */
+  /** The action, or the error of the handler. */
   | {
       readonly type: "reactionEnded";
       readonly reactionId: string;
@@ -150,39 +134,39 @@ export type ExecutorEvent =
   /** Capacity grew: `freeSlots` may be read again. */
   | { readonly type: "capacity" };
 
-/** What user code may read while it runs; answered by the process that owns the database connection. */
+/** The requests of user code, answered by the process that owns the database connection. */
 export interface TaskServices {
   output(dagRunId: number, taskId: string, mapIndex: number | null): Promise<Known | undefined>;
   variable(key: string): Promise<string | undefined>;
   connection(id: string): Promise<ConnectionFacts | undefined>;
   recall(of: AttemptPlace): Promise<Readonly<Record<string, JournalEntry>>>;
-  /** Rejects when the attempt is no longer the current one. */
+  /** Rejects if the attempt is no longer current. */
   remember(of: AttemptPlace, step: { readonly name: string; readonly value: Json }): Promise<void>;
-  /** @param by The attempt that asks; null: a callback. */
+  /** @param by The requesting attempt; null: a callback. */
   triggerRun(request: TriggerRunRequest, by: AttemptPlace | null): Promise<TriggeredRunFacts>;
   /** null: there is no such run. */
   runEnd(request: RunEndRequest): Promise<FoundRun | null>;
-  /** Of the run itself: whether no later one of its schedule has fallen due. */
+  /** true if this is the newest scheduled run of its DAG. */
   isLatest(dagRunId: number): Promise<boolean>;
-  /** Signals by their versions, in this order, without those that are no longer on the log. */
+  /** Signals by version, in this order, without those that were deleted from the log. */
   signals(versions: readonly number[]): Promise<readonly ReceivedSignal[]>;
-  /** Stores a signal in the name of this task. */
+  /** Stores a signal with this task as its sender. */
   send(signal: SignalToSend, from: SenderPlace): Promise<{ readonly version: number }>;
   /**
-   * Whether a trigger that waits for something in our own database would fire now, for a wait begun `agoMs` ago in a run
-   * begun at `runStartedAt`.
+   * Evaluates a trigger that waits for something in the engine's database, for a wait that started `agoMs` ago in a run that
+   * started at `runStartedAt`. undefined: it would not fire now.
    */
   check(trigger: TriggerCall, agoMs: number, runStartedAt: string | null): Promise<Json | undefined>;
 }
 
-/** Which task of which run a signal comes from. */
+/** The sender of a signal. */
 export interface SenderPlace {
   readonly dagId: string;
   readonly runId: string;
   readonly taskId: string;
 }
 
-/** How another run stands, and those of its tasks that were asked for. */
+/** The state of another run and of the requested tasks. */
 export interface FoundRun {
   readonly state: string;
   readonly tasks: readonly {
@@ -192,7 +176,7 @@ export interface FoundRun {
   }[];
 }
 
-/** Which attempt, and of what. */
+/** An attempt and its task instance. */
 export interface AttemptPlace {
   readonly runId: number;
   readonly taskId: string;
@@ -201,42 +185,42 @@ export interface AttemptPlace {
   readonly attempt: string;
 }
 
-/** How long attempts may run without another word of their owner, in moments of `performance.now()`. */
+/** How long attempts may run without a renewal of their owner's lease, by `performance.now()`. */
 export interface LeaseTerm {
-  /** Nothing is started from then on. */
+  /** No attempt is started after this moment. */
   readonly trustedUntil: number;
-  /** Another owner may start the same attempts from then on. */
+  /** Another owner may start the same attempts after this moment. */
   readonly endsAt: number;
 }
 
 export interface Executor {
   readonly name: string;
   start(report: (event: ExecutorEvent) => void): Promise<void>;
-  /** Takes responsibility at once: every workload is answered by exactly one `ended`. */
+  /** Accepts all workloads: each gets exactly one `ended`. */
   submit(workloads: readonly Workload[]): void;
   submitCallback(workload: CallbackWorkload): void;
-  /** Answered by exactly one `reactionEnded`. */
+  /** Gets exactly one `reactionEnded`. */
   submitReaction(workload: ReactionWorkload): void;
-  /** Of these attempts, the ones this executor still has in hand; the others are lost. */
+  /** The attempts among these that this executor still has; the others are lost. */
   adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
   cancel(attempt: string, reason: string, how?: CancelTerms): void;
   /**
-   * The owner's lease was acquired or renewed. When trust ends, what waits is reported as lost at once, and what runs is
-   * stopped so that no process of it is left at `endsAt`. An executor that is never told runs without a lease.
+   * The owner's lease was acquired or renewed. When trust ends, waiting attempts are reported as lost at once, and running
+   * ones are stopped, so that no process is left at `endsAt`. Never called: the executor runs without a lease.
    */
   extendLease?(term: LeaseTerm): void;
-  /** How many more workloads may be submitted now. */
+  /** The number of workloads that may be submitted now. */
   freeSlots(): number;
-  /** How many it runs at once (null: no limit), and how many more could start now: not those that would wait for a process. */
+  /** The number of parallel attempts (null: no limit), and how many more could start now without waiting for a process. */
   slots(): { readonly slots: number | null; readonly free: number };
   /** Slots for streaming tasks only, which take these first; not counted by `freeSlots` and `slots`. Left out: none. */
   readonly streamingSlots?: number;
   /**
-   * Starts no further attempt: those that have not begun, and those that are submitted from now on, are reported as lost.
-   * Running attempts and callbacks go on. Left out: the executor runs on until it is stopped.
+   * Starts no further attempt: waiting attempts, and attempts submitted from now on, are reported as lost. Running attempts
+   * and callbacks continue. Left out: the executor continues until it is stopped.
    */
   drain?(): void;
-  /** Drains, asks running attempts to stop, and kills after `graceMs` what is left; attempts are reported as lost. */
+  /** Drains, aborts running attempts, and kills the rest after `graceMs`; these attempts are reported as lost. */
   stop(graceMs: number): Promise<void>;
 }

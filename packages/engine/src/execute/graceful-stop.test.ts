@@ -1,17 +1,17 @@
-/** Attempts that are asked to stop, each with its own terms. */
+/** Cancelled attempts, each with its own terms. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 
-/** Longer than any test takes: who waits for it has not understood his terms. */
+/** Longer than any test takes. */
 const LONG_MS = 600_000;
 
-test("what a streaming task returns when it is asked to stop is its outcome", async () => {
+test("a streaming task that returns after a graceful stop has succeeded", async () => {
   await using under = await ExecutorUnderTest.start();
   const attempt = await underWay(under, "stream");
-  // It has said nothing so far.
+  // The task has logged nothing so far.
   await sleep(30);
   const stoppedAt = Date.now();
   under.executor.cancel(attempt, "stopped by site.closed", { graceMs: LONG_MS, keepsSuccess: true });
@@ -22,7 +22,7 @@ test("what a streaming task returns when it is asked to stop is its outcome", as
     signals: [{ namespace: "default", key: "stream.rows", value: expect.any(Number) }],
   });
   const lines = await under.log(attempt);
-  // As of its beginning, although nothing was written before the stop, which is nothing to be warned of.
+  // The first line has the time of the start, although nothing was written before the stop. The stop is no warning.
   expect(lines[0]?.message).toMatch(/^Try 1 of task/);
   expect(Date.parse(lines[0]!.t)).toBeLessThan(stoppedAt);
   const log = JSON.stringify(lines);
@@ -33,7 +33,7 @@ test("what a streaming task returns when it is asked to stop is its outcome", as
   expect(log).toContain("Succeeded.");
 });
 
-test("its own grace period counts, not the executor's: longer", async () => {
+test("a grace period of a cancel may be longer than the executor's", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: 1 });
   const gate = join(under.dir, "gate");
   const attempt = await underWay(under, "stream", { gate });
@@ -43,7 +43,7 @@ test("its own grace period counts, not the executor's: longer", async () => {
   expect(await under.ended(attempt)).toMatchObject({ kind: "success", output: { streamed: true } });
 });
 
-test("its own grace period counts, not the executor's: shorter, and its whole group is killed", async () => {
+test("a grace period of a cancel may be shorter than the executor's, and ends with a kill of the group", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
   const attempt = await underWay(under, "deafWithChild");
   const child = Number(await readFile(join(under.dir, attempt), "utf8"));
@@ -54,15 +54,18 @@ test("its own grace period counts, not the executor's: shorter, and its whole gr
   await gone(child);
 });
 
-test.each(["fail", "skip", "exit", "throwLater"])("anything but success is cancelled: %s", async (deed) => {
-  await using under = await ExecutorUnderTest.start();
-  const attempt = await underWay(under, "whenAsked", { deed, code: 0 });
-  under.executor.cancel(attempt, "enough", { graceMs: LONG_MS, keepsSuccess: true });
-  expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
-});
+test.each(["fail", "skip", "exit", "throwLater"])(
+  "a graceful stop that does not end in success is cancelled: %s",
+  async (deed) => {
+    await using under = await ExecutorUnderTest.start();
+    const attempt = await underWay(under, "whenAsked", { deed, code: 0 });
+    under.executor.cancel(attempt, "enough", { graceMs: LONG_MS, keepsSuccess: true });
+    expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
+  },
+);
 
 test.each([undefined, {}, { keepsSuccess: false }])(
-  "success does not count unless it is kept: %j",
+  "a cancel that does not keep the success discards it: %j",
   async (how) => {
     await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
     const attempt = await underWay(under, "stream");
@@ -72,19 +75,19 @@ test.each([undefined, {}, { keepsSuccess: false }])(
   },
 );
 
-test("a later cancel without terms overrides those of the first", async () => {
+test("a later cancel without terms replaces the terms of the first", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
   const gate = join(under.dir, "gate");
   const attempt = await underWay(under, "stream", { gate });
   under.executor.cancel(attempt, "stopped", { graceMs: LONG_MS, keepsSuccess: true });
   under.executor.cancel(attempt, "cleared");
-  // And nobody gets it back.
+  // A third cancel does not restore the success.
   under.executor.cancel(attempt, "stopped once more", { graceMs: LONG_MS, keepsSuccess: true });
   await writeFile(gate, "");
   expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
 });
 
-test("a second cancel shortens the time, and does not lengthen it", async () => {
+test("a second cancel can shorten the grace period, not extend it", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 2, graceMs: LONG_MS });
   const shortened = await underWay(under, "deafWithChild");
   under.executor.cancel(shortened, "first", { graceMs: LONG_MS, keepsSuccess: true });
@@ -98,7 +101,7 @@ test("a second cancel shortens the time, and does not lengthen it", async () => 
   }
 });
 
-test("an attempt that has not started is cancelled, whatever the terms", async () => {
+test("an attempt that has not started is cancelled with any terms", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const gate = join(under.dir, "gate");
   const first = under.submit("hold", { conf: { gate } });
@@ -111,7 +114,7 @@ test("an attempt that has not started is cancelled, whatever the terms", async (
   expect(under.events.filter(({ type }) => type === "started")).toHaveLength(1);
 });
 
-test("a task with all the time of the world keeps to its memory", async () => {
+test("the memory limit holds during a long grace period", async () => {
   await using under = await ExecutorUnderTest.start();
   const attempt = await underWay(under, "whenAsked", { deed: "memory" }, 250);
   under.executor.cancel(attempt, "enough", { graceMs: LONG_MS, keepsSuccess: true });
@@ -119,7 +122,7 @@ test("a task with all the time of the world keeps to its memory", async () => {
   expect(JSON.stringify(await under.log(attempt))).toContain("its limit is 250 MB");
 });
 
-test("the executor does not wait for a grace period when it stops", async () => {
+test("an executor that stops does not wait for the grace period of a cancel", async () => {
   await using under = await ExecutorUnderTest.start();
   const attempt = await underWay(under, "deafWithChild");
   under.executor.cancel(attempt, "enough", { graceMs: LONG_MS, keepsSuccess: true });
@@ -127,7 +130,7 @@ test("the executor does not wait for a grace period when it stops", async () => 
   expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
 });
 
-test("a process whose task stopped when it was asked to is used again", async () => {
+test("a process is reused after a graceful stop of its task", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const attempt = await underWay(under, "stream");
   under.executor.cancel(attempt, "enough", { graceMs: LONG_MS, keepsSuccess: true });
@@ -136,7 +139,7 @@ test("a process whose task stopped when it was asked to is used again", async ()
   expect(pid).toBe(await under.started(attempt));
 });
 
-/** Submits a task that says in the file of its attempt when its code is under way; answers the attempt. */
+/** Submits a task that writes to a file when its code is running; resolves then, with the attempt. */
 async function underWay(
   under: ExecutorUnderTest,
   taskId: string,
@@ -150,7 +153,7 @@ async function underWay(
   return attempt;
 }
 
-/** A zombie that nobody has waited for does not run. */
+/** A zombie process counts as gone. */
 async function gone(pid: number): Promise<void> {
   const isRunning = async (): Promise<boolean> => {
     const status = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => "");

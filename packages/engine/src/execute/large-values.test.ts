@@ -1,17 +1,17 @@
-/** Large values between an executor and the processes of its tasks. */
+/** Transfers of large values between an executor and its task processes. */
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
-import { type LargePlace, LargeValue, type OutputReference } from "../model/index.ts";
+import { type AttemptOutcome, type LargePlace, LargeValue, type OutputReference } from "../model/index.ts";
 import { LargeOutputs } from "../output/large-outputs.ts";
 import { PIECE_LENGTH } from "./attempt/protocol.ts";
-import type { AttemptOutcome, Workload } from "./contract.ts";
+import type { Workload } from "./contract.ts";
 import { piecesOf, sizeUp } from "./task-runner/large-values.ts";
 
-describe("an executor with a place for large outputs", () => {
+describe("an executor with a store for large outputs", () => {
   let under: ExecutorUnderTest;
   let outputs: LargeOutputs;
   let folder: string;
@@ -41,7 +41,7 @@ describe("an executor with a place for large outputs", () => {
     return outcome.stored;
   };
 
-  it("keeps small outputs with the end of the task, and stores large ones before it", async () => {
+  it("reports small outputs with the end of the task, and stores large ones before it", async () => {
     expect(await returned("x".repeat(900))).toEqual({ kind: "success", output: "x".repeat(900), skip: [] });
     const value = Array.from({ length: 3_000 }, (_, n) => `${n} é 😀 "`);
     const reference = storedBy(await returned(value));
@@ -49,7 +49,7 @@ describe("an executor with a place for large outputs", () => {
     expect(JSON.parse(await readFile(join(folder, reference.key), "utf8"))).toEqual(value);
   });
 
-  it("gives tasks what is large among their inputs, and the rest as it is", async () => {
+  it("passes large and small inputs to tasks", async () => {
     const list = [{ a: "y".repeat(2_000) }, [1, "zwei"]];
     const value = new LargeValue(storedBy(await returned(list)));
     const at = (...path: (string | number)[]): LargePlace["at"] => ["call", "inputs", ...path];
@@ -68,7 +68,7 @@ describe("an executor with a place for large outputs", () => {
     });
   });
 
-  it("refuses what is larger than the limit, and names it", async () => {
+  it("rejects an output over the limit, and names the limit", async () => {
     expect(await returned("x".repeat(2_000_000))).toMatchObject({
       kind: "failed",
       retry: false,
@@ -81,7 +81,7 @@ describe("an executor with a place for large outputs", () => {
     });
   });
 
-  it("keeps nothing of an output whose task dies while it is sent", async () => {
+  it("discards an output whose task dies while it is sent", async () => {
     expect(await under.run("diesSending")).toMatchObject({
       kind: "failed",
       error: { code: "TASK_PROCESS_DIED" },
@@ -92,7 +92,7 @@ describe("an executor with a place for large outputs", () => {
     expect(await readdir(join(folder, "testing", "7"))).not.toContain("diesSending");
   });
 
-  it("fails an attempt whose input is gone, and goes on with the others", async () => {
+  it("fails an attempt whose input is missing, and runs the others", async () => {
     const reference = storedBy(await returned("z".repeat(5_000)));
     await rm(join(folder, reference.key));
     const inputs = { gone: { state: "success", value: null } } as const;
@@ -107,7 +107,7 @@ describe("an executor with a place for large outputs", () => {
 });
 
 describe("pieces of a text", () => {
-  it("are the text, and none cuts a character", () => {
+  it("add up to the text without splitting a character", () => {
     const edge = fc.integer({ min: PIECE_LENGTH - 3, max: PIECE_LENGTH + 3 });
     fc.assert(
       fc.property(edge, fc.string({ unit: fc.constantFrom("x", "😀", "\n") }), (length, rest) => {
@@ -120,7 +120,7 @@ describe("pieces of a text", () => {
     );
   });
 
-  it("are sent only of what is longer than the end of a task may be", () => {
+  it("are sent only for outputs over the inline limit", () => {
     const limits = { inline: 100, most: 1_000 };
     const ok = (output: never) => ({ kind: "success", output, skip: [] }) as const;
     for (const output of [undefined, 1, null, "x".repeat(98), ["x".repeat(96)]]) {

@@ -1,4 +1,4 @@
-/** Work that a task leaves open fails its try; connections that rest in a pool do not. With the real clients, bundled. */
+/** Work that a task leaves open fails its try; idle connections in a pool do not. With the real clients, bundled. */
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import {
@@ -17,7 +17,7 @@ import { httpServer } from "../../test/support/http-server.ts";
 import { redisServer } from "../../test/support/redis-server.ts";
 import { s3Server } from "../../test/support/s3-server.ts";
 
-/** Its lines are named in the errors that the tests expect. */
+/** The tests expect its line numbers in errors. */
 const SOURCE = `
 import { execFile, spawn } from "node:child_process";
 import { connect as http2Connect } from "node:http2";
@@ -160,7 +160,7 @@ const open = (what: string) => ({
   error: { code: "TW_WORK_LEFT_OPEN", message: expect.stringContaining(what) },
 });
 
-test("a task that returns while its work is open fails, and its process is not used again", async () => {
+test("a task that returns while its work is open fails, and its process is not reused", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const conf = { file: join(under.dir, "file") };
   const bundle = { ...(await bundled(under)), conf };
@@ -175,11 +175,11 @@ test("a task that returns while its work is open fails, and its process is not u
   for (const task of ["allowed", "unref", "quick", "sync"])
     expect(await under.run(task, bundle)).toMatchObject({ kind: "success" });
   const pids = new Set(under.events.flatMap((event) => (event.type === "started" ? [event.pid] : [])));
-  // All but the last three left something behind.
+  // All but the last three left open work.
   expect(pids.size).toBe(7);
 });
 
-test("pools and keep-alive connections are open work only while they wait for an answer", async () => {
+test("pools and keep-alive connections are open work only while they wait for a response", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const http = await httpServer(({ url }, response) => {
     if (url === "/fast") response.end("x".repeat(100_000));

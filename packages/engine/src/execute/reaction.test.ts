@@ -1,4 +1,4 @@
-/** Signals that are put to user code: whatever it does, each is answered, once. */
+/** Signals for `onSignal` handlers: each gets exactly one answer or error. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -8,7 +8,7 @@ import { ExecutorUnderTest, SECRETS } from "../../test/execute/executor-under-te
 /** Longer than any test takes. */
 const LONG_MS = 600_000;
 
-test("an answer is passed on, and what was said is in the log", async () => {
+test("the answer is reported, and the output of the handler is in the log", async () => {
   await using under = await ExecutorUnderTest.start();
   const run = { ...under.workload("noop").run, runId: "order-7" };
   const { reactionId } = under.submitReaction("say", {
@@ -32,7 +32,7 @@ test("an answer is passed on, and what was said is in the log", async () => {
   expect(lines[2]).toMatchObject({ fields: facts });
 });
 
-test.each(["NONE", "START", "RESTART", "STOP"])("%s, without a word, leaves no log", async (value) => {
+test.each(["NONE", "START", "RESTART", "STOP"])("%s without output leaves no log", async (value) => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key: "silent", value, version: 1 };
   const { reactionId, logPath } = under.submitReaction("silent", { signal });
@@ -40,7 +40,7 @@ test.each(["NONE", "START", "RESTART", "STOP"])("%s, without a word, leaves no l
   await expect(readFile(logPath)).rejects.toThrow("ENOENT");
 });
 
-test("a program that knows no signals answers NONE", async () => {
+test("a program without signal support answers NONE", async () => {
   await using under = await ExecutorUnderTest.start();
   const run = { ...under.workload("noop").run, dagId: "old" };
   const { reactionId } = under.submitReaction("say", { run });
@@ -58,7 +58,7 @@ test.each([
   ["exit", 3, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("exit code 3") }],
   ["kill", null, { code: "TASK_PROCESS_DIED", message: expect.stringContaining("SIGKILL") }],
   ["leak", null, { message: "not ***" }],
-])("no answer is an error: %s %j", async (key, value, error) => {
+])("a reaction without an answer is an error: %s %j", async (key, value, error) => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key, value, version: 1 };
   const { reactionId, logPath } = under.submitReaction(key, { signal });
@@ -66,19 +66,19 @@ test.each([
   const log = await readFile(logPath, "utf8");
   expect(log).toContain("No answer: ");
   expect(log).not.toContain(SECRETS.password.slice(0, 4));
-  // The next one does not suffer for it.
+  // The next reaction is not affected.
   const next = under.submitReaction("silent", { signal: { ...signal, key: "silent", value: "STOP" } });
   expect(await under.answered(next.reactionId)).toMatchObject({ action: "STOP" });
 });
 
-test("one that hangs is asked to stop, then killed", async () => {
+test("a reaction that hangs is aborted, then killed", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: 50 });
   const { reactionId } = under.submitReaction("hang", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: null, error: { code: "TASK_TIMEOUT" } });
   expect(JSON.stringify(await under.log(reactionId))).toContain("did not stop within 50 ms");
 });
 
-test("what one answers when it is asked to stop counts", async () => {
+test("an answer after the abort counts", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
   const { reactionId } = under.submitReaction("late", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
@@ -100,7 +100,7 @@ test("reactions run one at a time and do not wait for tasks that hold every proc
   expect(await readFile(file, "utf8")).toBe("one\ntwo\nthree\nthe task\n");
 });
 
-test("one is neither an attempt nor a callback of the same name", async () => {
+test("a reaction is kept apart from an attempt and a callback with the same id", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 3 });
   const gate = join(under.dir, "gate");
   const { attempt } = under.submit("hold", { attempt: "7", conf: { gate } });
@@ -116,7 +116,7 @@ test("one is neither an attempt nor a callback of the same name", async () => {
   expect(await under.answered(hung.reactionId)).toMatchObject({ error: { code: "EXECUTOR_STOPPED" } });
 });
 
-test("when the executor stops, what runs, what waits and what comes too late are answered, each once", async () => {
+test("when the executor stops, running, waiting and late reactions are each answered once", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const file = join(under.dir, "pid");
   const running = under.submitReaction("hang", { conf: { file } });
@@ -134,7 +134,7 @@ test("when the executor stops, what runs, what waits and what comes too late are
   expect(under.events.filter(({ type }) => type === "reactionEnded")).toHaveLength(all.length);
 });
 
-test("room is made for tasks when one is answered", async () => {
+test("an answer frees a slot for tasks", async () => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key: "silent", value: "NONE", version: 1 };
   await under.answered(under.submitReaction("silent", { signal }).reactionId);

@@ -1,4 +1,4 @@
-/** The executor with what users write: a DAG made with the SDK, bundled, run in a child. */
+/** The executor with a DAG of the SDK, bundled, in a child. */
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -84,15 +84,15 @@ test("a DAG of the SDK runs in a task process", async () => {
     error: { message: "typed wrong" },
   });
   const log = await readFile(broken.logPath, "utf8");
-  // That is told when it is stored.
+  // Callbacks run after the outcome is stored.
   expect(log).not.toContain("callback ran");
-  // The source map leads to the author's file, not to the bundle.
+  // The source map points to the author's file, not to the bundle.
   expect(log).toMatch(/dag\.ts:\d+/);
 
   expect(await under.run("secret", bundle)).toMatchObject({ kind: "failed", error: { message: "with ***" } });
 });
 
-test("the log of what the engine refused has its code, and no frame but the author's", async () => {
+test("the log of an engine error has its code, and only frames of the author", async () => {
   await using under = await ExecutorUnderTest.start();
   const bundle = await bundled(under);
   const errors = async (taskId: string) => {
@@ -109,7 +109,7 @@ test("the log of what the engine refused has its code, and no frame but the auth
   expect(await errors("unanswered")).toEqual([expect.stringMatching(/^Error: .* \[TASK_SERVICE_FAILED\]$/)]);
 });
 
-test("a function that returns when it is asked to stop has succeeded; no callback was run", async () => {
+test("a function that returns after a graceful stop has succeeded, and no callback has run", async () => {
   await using under = await ExecutorUnderTest.start();
   const { attempt } = under.submit("stream", await bundled(under));
   while (!JSON.stringify(await under.log(attempt)).includes("streaming")) await sleep(5);
@@ -123,7 +123,7 @@ test("a function that returns when it is asked to stop has succeeded; no callbac
   expect(JSON.stringify(await under.log(attempt))).not.toContain("callback ran");
 });
 
-test("the onSignal of an operator is asked in a task process", async () => {
+test("the onSignal of an operator runs in a task process", async () => {
   await using under = await ExecutorUnderTest.start();
   const bundle = await bundled(under);
   const ask = async (value: string, taskId = "serve") => {
@@ -146,6 +146,6 @@ test("the onSignal of an operator is asked in a task process", async () => {
   expect(await ask("START", "nobody")).toMatchObject({ action: null, error: { code: "TW_TASK_UNKNOWN" } });
 });
 
-test("both sides mean the same symbol", () => {
+test("engine and SDK use the same symbol", () => {
   expect(PROGRAM).toBe(Symbol.for("tradewind.program"));
 });

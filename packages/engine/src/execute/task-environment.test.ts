@@ -1,4 +1,4 @@
-/** The environment that tasks see: what is passed on from ours, and what a DAG and a task set with `env`. */
+/** The environment of tasks: the variables passed on from the service, and those set by `env` of a DAG or a task. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -87,7 +87,7 @@ async function bundled(under: ExecutorUnderTest) {
   return (dagId: string) => ({ bundlePath, bundleHash: "env", conf: null, run: { ...run, dagId } });
 }
 
-/** With one process, which all tasks share while they leave nothing behind. */
+/** With one process, which all tasks share while they leave it clean. */
 async function started() {
   const under = await ExecutorUnderTest.start({
     parallelism: 1,
@@ -107,7 +107,7 @@ async function started() {
 }
 
 describe("the environment of the service", () => {
-  it("reaches a task as far as it is allowed, and no further", async () => {
+  it("reaches a task only with the allowed variables", async () => {
     vi.stubEnv("DATABASE_URL", "postgres://user:secret@localhost/none");
     vi.stubEnv("TRADEWIND_TASK_COLOUR", "blue");
     vi.stubEnv("SHOP_REGION", "eu");
@@ -122,7 +122,7 @@ describe("the environment of the service", () => {
 });
 
 describe("env", () => {
-  it("is set for a task: texts, variables and connections, those of the task over those of the DAG", async () => {
+  it("is extended by texts, variables and connections, where the task overrides the DAG", async () => {
     await using rig = await started();
     const ofDag = { MODE: "batch", PGHOST: "db.example", PGPORT: "5432", API: "a value" };
     expect(await rig.look("with_env")).toMatchObject(ofDag);
@@ -130,14 +130,14 @@ describe("env", () => {
     expect(await rig.look("with_env", "own")).toMatchObject(own);
   });
 
-  it("reaches programs that a task starts, and the time zone of its process", async () => {
+  it("is passed to programs that a task starts, and sets the time zone of its process", async () => {
     await using rig = await started();
     expect(await rig.look("with_env", "program")).toBe("batch");
     expect(await rig.look("with_env", "zone")).toBe(9);
     expect(await rig.look("without_env", "zone")).toBe(new Date(0).getHours());
   });
 
-  it("does not leak into the next task of the same process, however the task ended", async () => {
+  it("does not leak into the next task of the same process, after any end of the task", async () => {
     await using rig = await started();
     const before = await rig.look("without_env");
     await rig.look("with_env", "own");
@@ -150,7 +150,7 @@ describe("env", () => {
   });
 
   it.each(["changes", "deletes", "defines", "replaces"])(
-    "a task that %s the environment itself leaves nothing of that to the next",
+    "does not leak from a task that %s the environment itself",
     async (taskId) => {
       await using rig = await started();
       const { pid: _, ...before } = await rig.look("without_env");
@@ -161,7 +161,7 @@ describe("env", () => {
     },
   );
 
-  it("is set for callbacks and onSignal, too", async () => {
+  it("is also set for callbacks and onSignal", async () => {
     await using rig = await started();
     const { run, ...bundle } = rig.of("with_env");
     const callback = rig.under.callback({ ...bundle, run, taskId: null });
@@ -173,7 +173,7 @@ describe("env", () => {
     expect(await rig.look("without_env")).not.toHaveProperty("MODE");
   });
 
-  it("hides secrets in the log and in errors: by their origin, or by the name they are given", async () => {
+  it("is masked in the log and in errors: by the origin of a secret, or by its name", async () => {
     await using rig = await started();
     const { attempt } = rig.under.submit("prints", rig.of("with_env"));
     expect(await rig.under.ended(attempt)).toMatchObject({ error: { message: "with ***" } });
@@ -197,7 +197,7 @@ describe("a reference without a value", () => {
       "TW_CONNECTION_INCOMPLETE",
       /^env\.KEY: connection "db" has no text, number or boolean "nothing" in/,
     ],
-  ])("fails the try at once, and for good: %s", async (taskId, code, message) => {
+  ])("fails the task without a retry: %s", async (taskId, code, message) => {
     await using rig = await started();
     const { attempt } = rig.under.submit(taskId, rig.of("lacking"));
     expect(await rig.under.ended(attempt)).toMatchObject({
@@ -208,7 +208,7 @@ describe("a reference without a value", () => {
     expect(await rig.log(attempt)).not.toContain("it ran");
   });
 
-  it("may be there at the next try if the database could not be asked", async () => {
+  it("is retried if the database could not be queried", async () => {
     await using rig = await started();
     expect(await rig.under.run("broken", rig.of("lacking"))).toMatchObject({
       kind: "failed",
@@ -217,12 +217,12 @@ describe("a reference without a value", () => {
     });
   });
 
-  it("is not looked for when the task gives another value", async () => {
+  it("is not read if the task sets another value", async () => {
     await using rig = await started();
     expect(await rig.look("lacking", "replaced")).toBe("given");
   });
 
-  it("keeps no callback from running, not even if the database could not be asked", async () => {
+  it("does not prevent a callback, even if the database could not be queried", async () => {
     await using rig = await started();
     const unasked = rig.under.callback({ ...rig.of("lacking"), taskId: "broken" });
     rig.under.executor.submitCallback(unasked);
@@ -240,7 +240,7 @@ describe("a reference without a value", () => {
 });
 
 describe("an error that names a variable which is not passed to tasks", () => {
-  it("says so in the reason and in the log, with the name alone", async () => {
+  it("adds a hint to the reason and the log, with the name of the variable only", async () => {
     vi.stubEnv("AWS_REGION", "moon-base-1");
     vi.stubEnv("AWS_PROFILE", "moon");
     await using rig = await started();
@@ -255,7 +255,7 @@ describe("an error that names a variable which is not passed to tasks", () => {
     expect(JSON.stringify([outcome, lines])).not.toContain("moon");
   });
 
-  it("says nothing when the variable is passed", async () => {
+  it("adds no hint if the variable is passed", async () => {
     vi.stubEnv("AWS_REGION", "moon-base-1");
     vi.stubEnv("TRADEWIND_TASK_ENV", "AWS_*");
     await using rig = await started();

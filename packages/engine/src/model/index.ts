@@ -38,6 +38,8 @@ export * from "./notify/deadline.ts";
 export * from "./notify/notice.ts";
 export * from "./pool/admission.ts";
 export { byTurn } from "./pool/lane.ts";
+export { attemptEnd, type EndTerms } from "./run/attempt-end.ts";
+export type { AttemptOutcome } from "./run/attempt-outcome.ts";
 export * from "./run/errors.ts";
 export { failingReason } from "./run/failing.ts";
 export { firstFailure } from "./run/first-failure.ts";
@@ -47,7 +49,7 @@ export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./run/ins
 export { isOccupying, isUnexpanded } from "./run/instance.ts";
 export { type Cancel, GRACE_MS, isStopped, type Order } from "./run/orders.ts";
 export * from "./run/run.ts";
-export type { RunEvent } from "./run/run-event.ts";
+export type { AttemptEnd, RunEvent } from "./run/run-event.ts";
 export { runRetryAt } from "./run/run-retry.ts";
 export type { RunEnding, RunVerdict } from "./run/run-verdict.ts";
 export * from "./run/states.ts";

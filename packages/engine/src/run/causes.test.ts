@@ -1,4 +1,4 @@
-/** What a task sees of the signals that started it, and dead letters of an `onSignal` that is asked once more. */
+/** The signals that started a task, as the task sees them; and retried dead letters of an `onSignal`. */
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -115,7 +115,7 @@ describe("a started task", () => {
     expect([...hours].sort()).toEqual(hours);
     await send("model", "m1");
     await rig.until(async () => notesOf("both").length === 1 && notesOf("serve").length === 2, "the model");
-    // Of several that a part has heard, the last one counts.
+    // Of several signals for one part of a condition, the last one counts.
     expect(notesOf("both")).toEqual(['both watermark={"hour":3} model="m1"']);
     await send("model", "m2");
     await rig.until(async () => notesOf("serve").length === 3, "the next model");
@@ -139,7 +139,7 @@ describe("a started task", () => {
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("sees the same when another scheduler takes over, and the log keeps what it will see", async () => {
+  it("sees the same signals after a take-over, and the log keeps them until then", async () => {
     isFixed(false);
     const id = await rig.trigger("taken");
     const old = adhoc("UPDATE signal SET created_at = now() - interval '1 year' WHERE id = $1");
@@ -169,7 +169,7 @@ describe("a dead letter of an onSignal", () => {
     return result.kind;
   };
 
-  /** The pause before the next question is over: it doubles from one second, and there are five questions. */
+  /** Skips the delay before the next call: it doubles from one second, and there are five calls. */
   const hurry = async (id: number) => {
     const due = "(state::jsonb #> '{tasks,judge,asking,againAt}')::float8 > 0";
     const waits = adhoc(`SELECT 1 FROM run_drive WHERE dag_run_id = $1 AND ${due}`);
@@ -184,7 +184,7 @@ describe("a dead letter of an onSignal", () => {
   const givenUp = (id: number, isSo: () => Promise<boolean>, what: string) =>
     rig.until(async () => (await isSo()) || (await hurry(id).then(() => false)), what, 60_000);
 
-  it("is asked about again when somebody wants it, and goes with what comes of it", async () => {
+  it("is handled again on request, and is deleted with the effect of the answer", async () => {
     isFixed(false);
     const id = await rig.trigger("judging");
     await send("score", 13);
@@ -199,11 +199,11 @@ describe("a dead letter of an onSignal", () => {
     await rig.until(async () => notesOf("judged").length === 1, "later signals go on");
     expect(await asking()).toBeUndefined();
     const [letter] = await letters(id);
-    // Not mended yet: it is a letter as before.
+    // Still failing: the letter stays.
     expect(await retry(letter!.id)).toBe("retried");
     await givenUp(id, async () => (await letters(id))[0]?.retry_at === null, "given up again");
     expect(await letters(id)).toMatchObject([{ attempts: 10, error: "thirteen is beyond me" }]);
-    // Its owner dies while it asks: the next one finds the letter as it was, and asks again.
+    // The owner dies during the call: the next owner finds the letter and calls again.
     expect(await retry(letter!.id)).toBe("retried");
     await rig.until(async () => (await asking()) !== undefined, "it is being asked");
     await scheduler.stop(0);
@@ -217,7 +217,7 @@ describe("a dead letter of an onSignal", () => {
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("stays one when the run is over", async () => {
+  it("stays a dead letter when the run has ended", async () => {
     const id = await rig.trigger("judging");
     await send("end.judging");
     expect(await rig.ended(id)).toBe("success");

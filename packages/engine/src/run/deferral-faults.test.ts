@@ -1,4 +1,4 @@
-/** Waits under adverse conditions: backlogs, values that no table takes, edits in the middle. */
+/** Waits under adverse conditions: backlogs, values that cannot be stored, edits during a wait. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
@@ -8,7 +8,7 @@ import { adhoc } from "../store/database/database.ts";
 import { type ClearEdit, clearTasks } from "../store/edit/clear-tasks.ts";
 import { recordWebhook } from "../store/trigger/webhooks.ts";
 
-/** More than a scheduler reads in two turns: in the first it has no timer yet. */
+/** More events than a scheduler reads in two turns: in the first it has no timer yet. */
 const MANY = 4_100;
 
 describe("waiting, under adverse conditions", () => {
@@ -124,7 +124,7 @@ describe("waiting, under adverse conditions", () => {
       }),
     );
 
-  it("events that came in time count, however many there are and however late their owner hears of them", async () => {
+  it("counts events before the timeout in any number, however late their owner reads them", async () => {
     const first = await scheduler();
     const id = await rig.trigger("many");
     await rig.until(async () => (await waits(id)).length === MANY, "all to wait");
@@ -138,7 +138,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.ended(id, 40_000)).toBe("success");
   });
 
-  it("a wait that cannot be stored fails its own task, and nobody else's", async () => {
+  it("fails only the task whose wait cannot be stored", async () => {
     await scheduler();
     const id = await rig.trigger("wrong");
     const fine = await rig.trigger("fine");
@@ -157,14 +157,14 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.ended(fine)).toBe("success");
   });
 
-  it("a task that has been waiting begins again when it is cleared, also between its event and its next worker", async () => {
+  it("restarts a cleared task that was waiting, also between its event and its next worker", async () => {
     await scheduler();
     const id = await rig.trigger("plain");
     await rig.until(async () => (await waits(id)).length === 1, "the wait");
-    // Resumed, and held back by its pool.
+    // Resumed, and waiting for a pool slot.
     await rig.db.rows(adhoc("UPDATE pool SET slots = 0 WHERE name = 'tight'"));
     rig.wakeUps.send("pools");
-    // A run that it takes after that shows that it knows.
+    // A run that the scheduler claims later shows that it has read the change.
     expect(await rig.ended(await rig.trigger("fine"))).toBe("success");
     await fireAll(id);
     rig.wakeUps.send("fired");
@@ -180,7 +180,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.output(id, "a")).toBe("2 3");
   });
 
-  it("a deferred task keeps its slot where it is counted, when its run moves to another version", async () => {
+  it("keeps the slot of a deferred task in its pool when its run gets another version", async () => {
     await scheduler();
     const id = await rig.trigger("plain");
     await rig.until(
@@ -195,7 +195,7 @@ describe("waiting, under adverse conditions", () => {
       latestVersion: true,
       runs: [{ dagRunId: id, tasks: [{ taskId: "b", mapIndex: null }] }],
     });
-    // Counted in the other pool, it would be freed there: a number that is wrong until somebody notices.
+    // Counted in the other pool, it would be freed there, and both numbers would stay wrong.
     const place = adhoc("SELECT pool FROM task_instance WHERE dag_run_id = $1 AND task_id = 'a'");
     expect(await rig.db.one(place, [id])).toEqual({ pool: "tight" });
     rig.wakeUps.send(`run:${id}`);
@@ -205,7 +205,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  /** A run whose task ends its attempt while the scheduler has no database; `back` gives it back. */
+  /** A run whose task ends its attempt while the database is unavailable; `back` restores it. */
   async function endsWhileAway(dagId: string): Promise<{ id: number; back: () => void }> {
     const proxy = await pgProxy(rig.url);
     stop.push(() => proxy.close());
@@ -215,7 +215,7 @@ describe("waiting, under adverse conditions", () => {
     await rig.until(async () => (await rig.states(id)).f === "running", "the task");
     const beat = adhoc("SELECT max(heartbeat_at)::text AS at FROM job WHERE kind = 'scheduler'");
     const before = await rig.db.one(beat);
-    // The next one is far away: until then nothing else is asked of the database.
+    // The next heartbeat is far away: until then there is no other query.
     await rig.until(async () => !isDeepStrictEqual(await rig.db.one(beat), before), "a heartbeat");
     proxy.set({ kind: "cut" });
     rig.wakeUps.send("fired");
@@ -226,13 +226,13 @@ describe("waiting, under adverse conditions", () => {
     return { id, back: () => proxy.set({ kind: "pass" }) };
   }
 
-  it("what a task reports while the database is away is not lost, though its owner wanted to know of events", async () => {
+  it("keeps a report that arrives while the database is unavailable and events are being read", async () => {
     const { id, back } = await endsWhileAway("gated");
     back();
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("what was done once is remembered as soon as the database is back", async () => {
+  it("records a step as soon as the database is available again", async () => {
     const { id, back } = await endsWhileAway("step");
     back();
     expect(await rig.ended(id)).toBe("success");
@@ -240,7 +240,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.output(id, "f")).toBe(1);
   });
 
-  it("a wait that begins in the moment its run times out is not left behind", async () => {
+  it("ends a wait that starts at the moment its run times out", async () => {
     const { id, back } = await endsWhileAway("both");
     const isLate = adhoc("SELECT 1 FROM dag_run WHERE id = $1 AND started_at < now() - interval '3 seconds'");
     await rig.until(async () => (await rig.db.one(isLate, [id])) !== undefined, "the run's time to be over");
@@ -250,7 +250,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await waits(id)).toEqual([]);
   });
 
-  it("a clock that differs from the database's makes no wait shorter, and no call too old", async () => {
+  it("does not shorten a wait or drop a call because of a clock that differs from the database's", async () => {
     const now = Date.now;
     vi.spyOn(Date, "now").mockImplementation(() => now() + 3_600_000);
     stop.push(async () => void vi.restoreAllMocks());

@@ -1,4 +1,4 @@
-/** The owner's side of waiting. Triggers are fired by the test, so that it chooses who comes first. */
+/** Waits as their owner handles them. The tests fire triggers themselves, to choose the order of events. */
 import { existsSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -124,7 +124,7 @@ describe("waiting", () => {
     (await rig.db.one<{ occupied: number }>(adhoc("SELECT occupied FROM pool WHERE name = $1"), [pool]))
       ?.occupied;
 
-  it("an operator resumes at the method it named, with event and kwargs, any number of times", async () => {
+  it("resumes an operator at the named method, with event and kwargs, any number of times", async () => {
     const id = await rig.trigger("twice");
     const first = await waiting(id, "a");
     expect((await rig.tasks(id)).a).toMatchObject({ state: "deferred", attempt: first.attempt });
@@ -140,7 +140,7 @@ describe("waiting", () => {
     expect(notes()).toContain("second 20 execute");
   });
 
-  it("a try that fails after a wait is followed by one that begins at the beginning", async () => {
+  it("starts the next try at the beginning after a failure that follows a wait", async () => {
     const id = await rig.trigger("twice");
     await fire(await waiting(id, "a"), event(1));
     await fire(await waiting(id, "a", 2), event(666));
@@ -152,7 +152,7 @@ describe("waiting", () => {
     expect(await rig.output(id, "a")).toBe("twice 5");
   });
 
-  it("a function task runs each step once, and finds its events by name", async () => {
+  it("runs each step of a function task once, and finds its events by name", async () => {
     const id = await rig.trigger("steps");
     await fire(await waiting(id, "f"), event(5));
     await fire(await waiting(id, "f", 2), event(6));
@@ -161,13 +161,13 @@ describe("waiting", () => {
     expect(notes().filter((line) => line === "submit" || line === "double")).toEqual(["submit", "double"]);
   });
 
-  it("a function task learns that its wait timed out", async () => {
+  it("reports a timeout to a function task", async () => {
     const id = await rig.trigger("late");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "f")).toBe("too late");
   });
 
-  it("timeouts fail, fail for good, skip, and hold over the whole try", async () => {
+  it("fails, fails without a retry, or skips a task after a timeout, which covers the whole try", async () => {
     const id = await rig.trigger("timeouts");
     expect(await rig.ended(id)).toBe("failed");
     const tasks = await rig.tasks(id);
@@ -182,7 +182,7 @@ describe("waiting", () => {
     expect(await rig.db.rows(left, [id])).toEqual([]);
   });
 
-  it("an event that came before the timeout counts, even if its owner hears of it after", async () => {
+  it("counts an event before the timeout, even if its owner reads it later", async () => {
     const id = await rig.trigger("late");
     const wait = await waiting(id, "f");
     await fire(wait, event(9), { quietly: true });
@@ -190,7 +190,7 @@ describe("waiting", () => {
     expect(await rig.output(id, "f")).toBe(9);
   });
 
-  it("a trigger may end its task: success with output, failure, skip", async () => {
+  it("ends a task by its trigger: success with output, failure, skip", async () => {
     const ending = async (value: object) => {
       const id = await rig.trigger("plain");
       await fire(await waiting(id, "a"), { kind: "ending", ending: value });
@@ -203,7 +203,7 @@ describe("waiting", () => {
     expect(await ending({ kind: "failed", reason: "bad", retry: false })).toMatchObject({ state: "failed" });
   });
 
-  it("a trigger that fails, fails the try", async () => {
+  it("fails the try of a trigger that fails", async () => {
     const id = await rig.trigger("plain");
     const error = { name: "Error", message: "no such key", stack: null, code: "X" };
     await fire(await waiting(id, "a"), { kind: "failed", error });
@@ -211,7 +211,7 @@ describe("waiting", () => {
     expect((await rig.tasks(id)).a?.reason).toBe("X: no such key");
   });
 
-  it("a pool that counts deferred tasks keeps the slot", async () => {
+  it("keeps the slot in a pool that counts deferred tasks", async () => {
     const id = await rig.trigger("pooled");
     const wait = await waiting(id, "a");
     expect(await occupied("counted")).toBe(1);
@@ -221,7 +221,7 @@ describe("waiting", () => {
     expect(await occupied("counted")).toBe(0);
   });
 
-  it("a trigger in the graph waits without a worker, and its event is its output", async () => {
+  it("runs a trigger task without a worker, with its event as output", async () => {
     const id = await rig.trigger("node");
     const wait = await waiting(id, "event");
     expect((await rig.tasks(id)).event).toMatchObject({ state: "deferred", pid: null });
@@ -242,21 +242,21 @@ describe("waiting", () => {
       }),
     );
 
-  it("a deferred task that is cleared waits no more, and begins again", async () => {
+  it("ends the wait of a cleared task, which starts over", async () => {
     const id = await rig.trigger("plain");
     const wait = await waiting(id, "a");
     await clear(id);
     rig.wakeUps.send(`run:${id}`);
     const next = await waiting(id, "a", 2);
     expect((await waits(id, "a"))[0]).toMatchObject({ end_kind: "cancelled", waits_on: null });
-    // The old trigger is shared with the new wait; an event for the old one alone does nothing.
+    // The old trigger is shared with the new wait; an event for the old wait alone has no effect.
     await fire({ ...wait, waits_on: null }, event(13));
     await fire(next, event(14));
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "a")).toBe("event 14");
   });
 
-  it("a run that is cancelled leaves no wait behind", async () => {
+  it("ends all waits of a cancelled run", async () => {
     const id = await rig.trigger("plain");
     await waiting(id, "a");
     await rig.db.transaction((tx) => cancelRun(tx, id, "by hand"));
@@ -266,7 +266,7 @@ describe("waiting", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("another scheduler takes over waits, timeouts included, and goes on where an attempt was lost", async () => {
+  it("takes over waits with their timeouts, and resumes lost attempts", async () => {
     const own = await SchedulerRig.open();
     await own.publish({
       "over.ts": `

@@ -1,4 +1,4 @@
-/** The database has no disk space for a while: nothing that happened meanwhile is lost. */
+/** No event is lost while the database has no disk space. */
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
@@ -23,7 +23,7 @@ it("reports an outage once, and stores what tasks reported when there is space a
       });`,
   });
   await sql("CREATE SEQUENCE refused");
-  // Sequences are not rolled back: what was refused stays counted.
+  // Sequences are not rolled back: rejected rows stay counted.
   await sql(`CREATE FUNCTION no_space() RETURNS trigger LANGUAGE plpgsql AS
     $$BEGIN PERFORM nextval('refused');
       RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END$$`);

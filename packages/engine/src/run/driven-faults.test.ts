@@ -1,4 +1,4 @@
-/** Single races of driven runs, each brought about on purpose: with edits, bursts, dead owners, and what holds signals up. */
+/** Races of signal-driven runs, each provoked: edits, bursts, dead owners, delayed signals. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -18,7 +18,7 @@ import { sendSignals } from "../store/signal/signals.ts";
 import { deleteSignals } from "../store/signal/signals-retention.ts";
 import { batchCalls, FENCED } from "../store/task/run-batch.ts";
 
-/** DAGs that note what they do, and wait for files where a test wants to be in between. */
+/** DAGs that record what they do, and wait for files at the points where a test acts. */
 const dags = (root: string) => `
   import { conf, dag, Operator, restart, signal, start, stop } from "tradewind";
   import { appendFileSync, existsSync } from "node:fs";
@@ -78,7 +78,7 @@ const dags = (root: string) => `
 `;
 
 let rig: SchedulerRig;
-/** Where nothing is edited: there no batch is refused, and nobody is asked again for that. */
+/** For tests without edits: no batch is rejected, so no `onSignal` is called again for that. */
 let quiet: SchedulerRig;
 let buried: number;
 let readAgain: Promise<void>;
@@ -88,7 +88,7 @@ beforeAll(async () => {
   await rig.publish({ "driven.ts": dags(rig.root) });
   await createPool(rig.db, "single", { slots: 1, description: null, includeDeferred: false });
   await rig.scheduler();
-  // Takes a quarter of a minute: the other tests need not wait for it.
+  // Takes 15 s: the other tests need not wait for it.
   quiet = await SchedulerRig.open();
   await quiet.publish({ "driven.ts": dags(quiet.root) });
   await quiet.scheduler();
@@ -99,7 +99,7 @@ beforeAll(async () => {
   readAgain.catch(() => {});
 });
 
-/** From the start on: who looks later may find that all five are over. */
+/** Counts from the start: a later reader may find that all five have ended. */
 async function readAgainAfterTwo(): Promise<void> {
   const failed = async () => (await drive(buried, quiet.db))?.tasks?.judge?.asking?.attempts ?? 0;
   await quiet.until(async () => (await failed()) >= 2, "it has failed twice");
@@ -155,7 +155,7 @@ async function giveClose(id: number, at = rig): Promise<void> {
 
 const named = (taskId: string) => [{ taskId, mapIndex: null }];
 
-/** @param also Done in the transaction of the clear, after it. */
+/** @param also Runs in the transaction of the clear, after it. */
 async function clear(id: number, taskId: string, also?: (tx: Connection) => Promise<void>): Promise<void> {
   const how = {
     only: "any",
@@ -183,7 +183,7 @@ async function mark(id: number, taskId: string): Promise<void> {
   rig.wakeUps.send(`run:${id}`);
 }
 
-/** A task of it is at work, was told to stop, and takes its time. */
+/** A run with a task that was asked to stop and has not ended. */
 async function lingering(runId: string, task: "batch" | "stream"): Promise<number> {
   const id = await rig.trigger("lingering", { runId });
   await send(task === "batch" ? "go" : "flow");
@@ -194,8 +194,8 @@ async function lingering(runId: string, task: "batch" | "stream"): Promise<numbe
   return id;
 }
 
-describe("edits while a stop is under way", () => {
-  it("clear: it begins again when it has stopped, and what it is told then counts", async () => {
+describe("edits during a stop", () => {
+  it("clear: the task starts again after it has stopped, and later signals count", async () => {
     const id = await lingering("ends_cleared", "batch");
     await send("go");
     await rig.until(async () => (await starts(id, "batch")) === 1, "a start waits");
@@ -210,7 +210,7 @@ describe("edits while a stop is under way", () => {
     expect(await close(id)).toBe("success");
   });
 
-  it("mark a streaming task successful: the stop is forgotten with it", async () => {
+  it("mark a streaming task as success: the stop is dropped", async () => {
     const id = await lingering("fails_marked", "stream");
     await mark(id, "stream");
     await inState(id, "stream", "success");
@@ -221,7 +221,7 @@ describe("edits while a stop is under way", () => {
     expect(await close(id)).toBe("failed");
   });
 
-  it("another order: a restart is carried out instead, and reloading the run loses nothing", async () => {
+  it("another command: a restart replaces the stop, also after a reload of the run", async () => {
     const id = await lingering("ends_anew", "batch");
     await rig.db.transaction((tx) =>
       giveOrder(tx, {
@@ -242,7 +242,7 @@ describe("edits while a stop is under way", () => {
 });
 
 describe("many signals", () => {
-  it("more than the feed reads at once, from several writers: each counts once", async () => {
+  it("count once each if there are more than one read returns, from several writers", async () => {
     const id = await rig.trigger("counting", { runId: "burst" });
     await inState(id, "gate", "running");
     const burst = () =>
@@ -263,7 +263,7 @@ describe("many signals", () => {
     expect((await rig.tasks(id)).count).toMatchObject({ state: "skipped", try_number: 0 });
   });
 
-  it("do not wait for an onSignal that hangs, nor does the run's stop; its own signals wait, and are kept", async () => {
+  it("are not delayed by an onSignal that hangs, whose own signals wait and are kept", async () => {
     const id = await rig.trigger("judging", { runId: "held" });
     await inState(id, "gate", "running");
     await send("score", "held_answer", 1, 2);
@@ -271,7 +271,7 @@ describe("many signals", () => {
     for (let n = 0; n < 3; n++) await send("behind", ...Array.from({ length: 1_500 }, (_, at) => at));
     await rig.until(async () => (await starts(id, "count")) === 4_500, "rules go on");
     await deleteSignals(rig.db, EVERYTHING);
-    // The next owner counts no start twice, and asks the question once more.
+    // The next owner counts no start twice, and calls onSignal again.
     rig.wakeUps.send(`run:${id}`);
     await rig.until(async () => noted("asked held_answer") === 2, "it is asked again");
     expect(await starts(id, "count")).toBe(4_500);
@@ -287,7 +287,7 @@ describe("many signals", () => {
   });
 });
 
-it("an onSignal that does not answer within its timeout has failed, and is asked again", async () => {
+it("calls an onSignal again that has not answered within its timeout", async () => {
   const id = await rig.trigger("timed", { runId: "timed" });
   await send("late", "late_answer");
   const asking = async () => (await drive(id))?.tasks?.["judge"]?.asking;
@@ -302,8 +302,8 @@ it("an onSignal that does not answer within its timeout has failed, and is asked
   expect(await close(id)).toBe("success");
 });
 
-describe("what holds a run up", () => {
-  it("a paused DAG: its run hears, and starts nothing until it goes on", async () => {
+describe("a delayed run", () => {
+  it("reads signals while its DAG is paused, and starts nothing until it is unpaused", async () => {
     const id = await rig.trigger("pooled", { runId: "paused" });
     await inState(id, "work", "none");
     const pause = async (isPaused: boolean) => {
@@ -311,7 +311,7 @@ describe("what holds a run up", () => {
       rig.wakeUps.send("dags");
     };
     await pause(true);
-    // Only what is decided after it knows of the pause says something.
+    // Only decisions after the scheduler has read the pause count.
     await rig.until(async () => (await rig.ended(await rig.trigger("plain"))) === "success", "it is at work");
     await send("work", 1, 2, 3);
     await rig.until(async () => (await starts(id, "work")) === 2, "all are counted");
@@ -323,7 +323,7 @@ describe("what holds a run up", () => {
     expect(await close(id)).toBe("success");
   });
 
-  it("a full pool: every start waits for its slot", async () => {
+  it("keeps every start waiting for a slot of a full pool", async () => {
     const holder = await rig.trigger("holding", { runId: "holder" });
     await inState(holder, "hold", "running");
     const id = await rig.trigger("pooled", { runId: "poor" });
@@ -353,7 +353,7 @@ describe("what holds a run up", () => {
 });
 
 describe("runs", () => {
-  it("of one DAG hear each what is theirs", async () => {
+  it("of one DAG each read their own signals", async () => {
     const [one, two] = [
       await rig.trigger("orders", { runId: "one", conf: { order: 1 } }),
       await rig.trigger("orders", { runId: "two", conf: { order: 2 } }),
@@ -364,7 +364,7 @@ describe("runs", () => {
     expect([noted("one pay"), noted("two pay")]).toEqual([1, 2]);
   });
 
-  it("that are cleared after their end are open again, and hear from then on", async () => {
+  it("that are cleared after their end are open again, and read signals from then on", async () => {
     const id = await rig.trigger("orders", { runId: "reopened", conf: { order: 4 } });
     await send("paid", { order: 4 });
     await inState(id, "pay", "success");
@@ -380,7 +380,7 @@ describe("runs", () => {
     expect((await rig.tasks(id)).pay?.try_number).toBe(3);
   });
 
-  it("that are cleared ignore what was sent in the same millisecond before the clear", async () => {
+  it("that are cleared ignore signals of the same millisecond before the clear", async () => {
     const id = await rig.trigger("orders", { runId: "same-ms", conf: { order: 5 } });
     await send("paid", { order: 5 });
     await inState(id, "pay", "success");
@@ -398,7 +398,7 @@ describe("runs", () => {
     expect((await rig.tasks(id)).pay?.try_number).toBe(3);
   });
 
-  it("that are cancelled and deleted leave nothing behind, and nobody stumbles over them", async () => {
+  it("that are cancelled and deleted leave no rows, and cause no error", async () => {
     const id = await rig.trigger("counting", { runId: "deleted" });
     await inState(id, "gate", "running");
     await send("count", 1, 2, 3);
@@ -417,7 +417,7 @@ describe("runs", () => {
   });
 });
 
-it("what a former owner has heard is refused with the rest of its batch", async () => {
+it("rejects the signals of a former owner with its batch", async () => {
   const id = await rig.trigger("counting", { runId: "fenced" });
   await inState(id, "gate", "running");
   await send("count", 1, 2);
@@ -444,7 +444,7 @@ it("what a former owner has heard is refused with the rest of its batch", async 
   expect(await rig.ended(id)).toBe("success");
 });
 
-it("runs that were left at many places of the log are heard at once by whoever takes them", async () => {
+it("reads all runs at once after a take-over, whatever their log positions", async () => {
   const own = await SchedulerRig.open();
   await own.publish({ "driven.ts": dags(own.root) });
   const tell = async (order: number) => {
@@ -466,8 +466,8 @@ it("runs that were left at many places of the log are heard at once by whoever t
   await paid(32);
 });
 
-/** Owners as processes, which can die. */
-describe("the owner dies, or is deaf", () => {
+/** Owners are processes, which the tests kill. */
+describe("an owner that dies, or gets no answers", () => {
   const running = async (stage: Stage, runId: string, dagId: string, task: string) => {
     const { installation } = stage;
     await installation.publishFiles({ "driven.ts": dags(installation.root) });
@@ -482,7 +482,7 @@ describe("the owner dies, or is deaf", () => {
     return { first, tell, isIn, root: installation.root };
   };
 
-  it("between the commit of a stop and asking the task: it counts as stopped, and can be started again", async () => {
+  it("dies between the commit of a stop and the cancel: the task is stopped, and can be started again", async () => {
     const stage = await Stage.open();
     const { first, isIn, root, tell } = await running(stage, "ends_dead", "lingering", "stream");
     await tell("flow");
@@ -509,7 +509,7 @@ describe("the owner dies, or is deaf", () => {
     expect(await stage.leaks()).toEqual([]);
   });
 
-  it("to the answers of its commits: what was heard counts once, stored or not", async () => {
+  it("gets no answers to its commits: each signal counts once, stored or not", async () => {
     const stage = await Stage.open();
     const { isIn, root, tell } = await running(stage, "unanswered", "counting", "gate");
     await isIn("running");
@@ -517,7 +517,7 @@ describe("the owner dies, or is deaf", () => {
     const counted = () => starts(run!.id, "count", stage.installation.db);
     stage.proxy.set({ kind: "drop-commit-answer", probability: 0.25 });
     let sent = 0;
-    // One by one: each is stored by a batch of its own.
+    // One by one: each is stored by its own batch.
     while (sent < 12 || stage.proxy.faults.dropped < 3) {
       await tell("count");
       sent++;
@@ -533,7 +533,7 @@ describe("the owner dies, or is deaf", () => {
     expect(await stage.runEnds()).toBe("success");
   });
 
-  it("while an onSignal is asked: the next one asks again, and the signal counts once", async () => {
+  it("dies during an onSignal: the next owner calls it again, and the signal counts once", async () => {
     const stage = await Stage.open();
     const { first, isIn, root, tell } = await running(stage, "asked", "judging", "judge");
     allow("asked", root);
@@ -553,8 +553,8 @@ describe("the owner dies, or is deaf", () => {
   });
 });
 
-// Last: it has waited since the first.
-it("an onSignal that fails five times leaves a dead letter, and later signals go on, though the run is read again meanwhile", async () => {
+// Last: it has been running since the first test.
+it("stores a dead letter after five failures of an onSignal, and handles later signals, also across a reload", async () => {
   await readAgain;
   await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next one is heard");
   expect(noted("asked bad", quiet.root)).toBe(5);
@@ -569,7 +569,7 @@ it("an onSignal that fails five times leaves a dead letter, and later signals go
     },
   ]);
   expect(await close(buried, quiet)).toBe("success");
-  // No run is left that it has to be kept for.
+  // No run is left that needs it.
   await deleteSignals(quiet.db, EVERYTHING);
   expect(
     await quiet.db.rows(adhoc("SELECT key FROM signal WHERE key IN ('behind', 'grade', 'count')")),

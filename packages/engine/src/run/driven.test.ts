@@ -1,4 +1,4 @@
-/** Runs that signals drive, with real tasks: rules, streaming tasks, ticks, onSignal, orders by hand, take-over. */
+/** Signal-driven runs with real tasks: rules, streaming tasks, ticks, onSignal, manual commands, take-over. */
 import { readFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
@@ -116,7 +116,7 @@ beforeAll(async () => {
 });
 
 describe("rules", () => {
-  it("starts once for every signal, with what is downstream, and ends when it is closed", async () => {
+  it("starts a task and its downstream once per signal, and ends when it is closed", async () => {
     const id = await rig.trigger("counted");
     await inState(id, { plain: "success" });
     expect((await rig.states(id)).train).toBe("none");
@@ -166,7 +166,7 @@ describe("rules", () => {
              WHERE namespace = 'task' AND key = $1 AND value->>'state' IN ('success', 'failed') ORDER BY id`),
       [`repeated/${runId}/work`],
     );
-    // Each end is told once, in order.
+    // Each end is published once, in order.
     expect(told.map(({ state, try: number }) => `${number} ${state}`)).toEqual([
       "1 success",
       "2 success",
@@ -180,16 +180,16 @@ describe("rules", () => {
       ),
       [id],
     );
-    // The next start is what puts an attempt into the history.
+    // The next start moves the attempt into the history.
     expect(past).toEqual(told.slice(0, 4));
-    // What the fourth try gave went with the start of the fifth.
+    // The output of the fourth try was deleted with the start of the fifth.
     const outputs = adhoc("SELECT value FROM xcom WHERE dag_run_id = $1");
     expect(await rig.db.rows(outputs, [id])).toEqual([]);
     await send("end.repeated");
     await rig.ended(id);
   });
 
-  it("skips what was never started", async () => {
+  it("skips tasks that were never started", async () => {
     const id = await rig.trigger("counted");
     await inState(id, { plain: "success" });
     await send("over");
@@ -197,7 +197,7 @@ describe("rules", () => {
     expect(await rig.states(id)).toMatchObject({ train: "skipped", check: "skipped", both: "skipped" });
   });
 
-  it("hears what was sent as soon as the run exists, and nothing from before", async () => {
+  it("reads signals from its creation on, and none from before", async () => {
     await send("a", 0);
     const before = noted("train");
     const id = await rig.trigger("counted");
@@ -209,7 +209,7 @@ describe("rules", () => {
     expect(noted("train")).toBe(before + 1);
   });
 
-  it("ends with its time even though it could still be started", async () => {
+  it("times out although its tasks could still be started", async () => {
     const id = await rig.trigger("timed");
     expect(await rig.ended(id)).toBe("failed");
     expect((await rig.run(id)).end_reason).toBe("timed_out");
@@ -217,7 +217,7 @@ describe("rules", () => {
 });
 
 describe("streaming tasks", () => {
-  it("restarts hot, is stopped and started by signals", async () => {
+  it("is restarted while it runs, stopped and started by signals", async () => {
     const id = await rig.trigger("serving");
     await send("go");
     await rig.until(async () => noted("serve 1") === 1, "it serves");
@@ -236,7 +236,7 @@ describe("streaming tasks", () => {
     expect(await rig.output(id, "serve")).toBe("ended by itself 3");
   });
 
-  it("is started again when it fails, forever", async () => {
+  it("is retried without a limit when it fails", async () => {
     const id = await rig.trigger("flaky");
     await rig.until(async () => noted("stream 4") === 1, "the fourth try");
     await inState(id, { stream: "running" });
@@ -244,13 +244,13 @@ describe("streaming tasks", () => {
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("ends with the batch tasks, if the DAG says so", async () => {
+  it("ends with the batch tasks if the DAG is configured so", async () => {
     const id = await rig.trigger("batch");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toMatchObject({ source: "success", one: "success", two: "success" });
   });
 
-  it("is killed after its grace, and a batch task that was stopped is skipped", async () => {
+  it("is killed after its grace period, and a stopped batch task is skipped", async () => {
     const id = await rig.trigger("stubborn");
     await send("slow.start");
     await rig.until(async () => noted("slow") === 1, "it is at work");
@@ -264,14 +264,14 @@ describe("streaming tasks", () => {
 });
 
 describe("ticks and onSignal", () => {
-  it("starts a task at its times while the run lasts", async () => {
+  it("start a task at its times while the run is open", async () => {
     const id = await rig.trigger("ticking");
     await rig.until(async () => noted("tick") >= 3, "three ticks");
     await send("end.ticking");
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("asks the task what a signal means to it, in order, and buries what it cannot deal with", async () => {
+  it("call onSignal in order, and store signals that keep failing as dead letters", async () => {
     const id = await rig.trigger("reacting");
     for (const score of [3, 9, 4, 8]) await send("score", score);
     await rig.until(async () => noted("judged") === 2, "two were good enough");
@@ -287,7 +287,7 @@ describe("ticks and onSignal", () => {
   });
 });
 
-describe("orders by hand", () => {
+describe("manual commands", () => {
   it("start, restart and stop tasks of an ordinary run", async () => {
     const id = await rig.trigger("ordinary");
     await rig.until(async () => noted("long 1") === 1 && noted("second") === 1, "under way");

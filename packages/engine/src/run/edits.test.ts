@@ -5,7 +5,7 @@ import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 
-describe("edits while a run is under way", () => {
+describe("edits of an active run", () => {
   let rig: SchedulerRig;
 
   beforeAll(async () => {
@@ -56,7 +56,7 @@ describe("edits while a run is under way", () => {
   const open = async (name: string) =>
     (await import("node:fs")).writeFileSync(`${rig.root}/open_${name}`, "");
 
-  it("a cleared running task is killed first, then runs again as a new try", async () => {
+  it("kills a cleared running task, then runs it again as a new try", async () => {
     const id = await running("clear");
     const before = (await rig.tasks(id)).gate;
     await edited(id, clearAll(id));
@@ -69,7 +69,7 @@ describe("edits while a run is under way", () => {
     expect(history).toEqual([{ attempt: before?.attempt }]);
   });
 
-  it("a task marked success while it runs is stopped, and its downstream goes on", async () => {
+  it("stops a running task that is marked as success, and runs its downstream", async () => {
     const id = await running("mark");
     const { pid } = (await rig.tasks(id)).gate ?? {};
     const tasks = [{ taskId: "gate", mapIndex: -1 }];
@@ -84,7 +84,7 @@ describe("edits while a run is under way", () => {
     await rig.ended(id);
   });
 
-  it("a cancelled run ends at once and its process is killed", async () => {
+  it("ends a cancelled run at once and kills its process", async () => {
     const id = await running("cancel");
     const { pid } = (await rig.tasks(id)).gate ?? {};
     await edited(
@@ -97,7 +97,7 @@ describe("edits while a run is under way", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("clearing the failed tasks of an ended run takes it up again", async () => {
+  it("resumes an ended run whose failed tasks are cleared", async () => {
     const id = await rig.trigger("bad");
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ first: "failed", second: "upstream_failed" });
@@ -107,7 +107,7 @@ describe("edits while a run is under way", () => {
     expect(await rig.output(id, "second")).toBe(2);
   });
 
-  it("a paused DAG starts nothing new and goes on when it is unpaused", async () => {
+  it("starts nothing new in a paused DAG, and continues when it is unpaused", async () => {
     await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'slow'"));
     rig.wakeUps.send("dags");
     const id = await rig.trigger("slow");
@@ -149,7 +149,7 @@ describe("several schedulers", () => {
     expect(dates).toEqual(dates.map((_, i) => (dates[0] ?? 0) + i * 200));
   });
 
-  it("a stopped scheduler's runs go on with the next one, and nothing is charged to the task", async () => {
+  it("continue the runs of a stopped scheduler, without using up a try", async () => {
     const rig = await SchedulerRig.open();
     await rig.publish({
       "long.ts": `

@@ -10,7 +10,7 @@ import type { SchedulerJob } from "./job/scheduler-job.ts";
 let rig: SchedulerRig;
 let scheduler: SchedulerJob;
 
-/** Tasks wait for files named after their run, and tell what they did in a file of it. */
+/** Tasks wait for files named after their run, and record what they did in a file of the run. */
 const DAGS = `
   import { dag } from "tradewind";
   import { appendFileSync, existsSync } from "node:fs";
@@ -97,7 +97,7 @@ const ending = async (id: number) =>
 const IN_ORDER = ["created", "at work", "stopped", "deletes", "deleted c-1"];
 
 describe("a run that is ended while a setup needs its teardown", () => {
-  it("cancelled: stops what runs, then clears away, then fails with the reason", async () => {
+  it("cancelled: stops its tasks, then runs teardowns, then fails with the reason", async () => {
     const id = await working("cancelled");
     expect(await cancel(id)).toEqual({ found: true, changed: true });
     expect(await rig.run(id)).toMatchObject({ state: "running", end_reason: "cancelled by a test" });
@@ -113,24 +113,27 @@ describe("a run that is ended while a setup needs its teardown", () => {
       try_number: 1,
     });
     expect(await rig.states(id)).toEqual({ ...left, delete: "success" });
-    // The teardown did not begin while the task was still being stopped.
+    // The teardown did not start while the task was being stopped.
     expect(told("cancelled")).toEqual(IN_ORDER);
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it.each(["success", "failed"] as const)("marked %s: ends so, whatever its tasks say", async (state) => {
-    const id = await working(`marked_${state}`);
-    await edit(id, (tx) => markRun(tx, id, state));
-    expect(await ending(id)).toBe(state);
-    open(`marked_${state}`);
-    expect(await rig.ended(id)).toBe(state);
-    expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} manually` });
-    const left = { create: "success", "all.work": state, "all.next": "skipped", delete: "success" };
-    expect(await rig.states(id)).toEqual(left);
-    expect(told(`marked_${state}`)).toEqual(IN_ORDER);
-  });
+  it.each(["success", "failed"] as const)(
+    "marked %s: ends in this state with any states of its tasks",
+    async (state) => {
+      const id = await working(`marked_${state}`);
+      await edit(id, (tx) => markRun(tx, id, state));
+      expect(await ending(id)).toBe(state);
+      open(`marked_${state}`);
+      expect(await rig.ended(id)).toBe(state);
+      expect(await rig.run(id)).toMatchObject({ end_reason: `marked ${state} manually` });
+      const left = { create: "success", "all.work": state, "all.next": "skipped", delete: "success" };
+      expect(await rig.states(id)).toEqual(left);
+      expect(told(`marked_${state}`)).toEqual(IN_ORDER);
+    },
+  );
 
-  it("marked success: is one, also if a task had failed before", async () => {
+  it("marked success: is a success, also if a task had failed before", async () => {
     const id = await working("pardoned");
     await edit(id, (tx) => {
       const tasks = [{ taskId: "all.work", mapIndex: -1 }];
@@ -144,7 +147,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(told("pardoned")).toEqual(IN_ORDER);
   });
 
-  it("cancelled once more: the teardown is stopped, too", async () => {
+  it("cancelled again: stops the teardown", async () => {
     const id = await working("twice");
     await cancel(id);
     await rig.until(async () => (await rig.states(id)).delete === "running", "the teardown to run");
@@ -155,7 +158,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await cancel(id)).toEqual({ found: true, changed: false });
   });
 
-  it("cleared after that: goes on as any other", async () => {
+  it("cleared after that: runs as any other", async () => {
     const id = await working("cleared");
     await cancel(id);
     await untilTold("cleared", "deletes");
@@ -167,7 +170,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await rig.ended(id)).toBe("failed");
   });
 
-  it("of a map, begins no further item", async () => {
+  it("starts no further item of a map", async () => {
     const id = await rig.trigger("mapped", { runId: "mapped" });
     await untilTold("mapped", "at work");
     await rig.until(
@@ -180,7 +183,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await rig.states(id)).toEqual({ create: "success", "each.work": "failed", delete: "success" });
   });
 
-  it("in the queue again: is started to clear away", async () => {
+  it("in the queue again: is started to run its teardowns", async () => {
     const id = await working("queued");
     await edit(id, (tx) => markRun(tx, id, "success"));
     open("queued");
@@ -198,13 +201,13 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(told("queued")).toEqual([...IN_ORDER, ...IN_ORDER.slice(-2)]);
   });
 
-  it("ends at once if the setup had made nothing", async () => {
+  it("ends at once if the setup had not run", async () => {
     const id = await rig.trigger("cluster", { runId: "later", runAfter: new Date(Date.now() + 3_600_000) });
     await cancel(id);
     expect((await rig.run(id)).state).toBe("failed");
   });
 
-  it("a setup that is stopped before it was done leaves the rule of the teardown to decide", async () => {
+  it("applies the rule of the teardown if the setup was stopped before its end", async () => {
     const id = await rig.trigger("early", { runId: "early" });
     await untilTold("early", "at work");
     await rig.until(async () => (await rig.states(id)).create === "running", "the setup to be known to run");
@@ -213,7 +216,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await rig.states(id)).toEqual({ create: "failed", work: "skipped", delete: "upstream_failed" });
   });
 
-  it("also inside of a run that is cancelled", async () => {
+  it("also if it is a sub-DAG of a cancelled run", async () => {
     const id = await rig.trigger("around");
     const CHILD = "SELECT id, run_id FROM dag_run WHERE parent_run_id = $1";
     const child = async () => rig.db.one<{ id: number; run_id: string }>(adhoc(CHILD), [id]);
@@ -223,7 +226,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     await cancel(id);
     expect((await rig.run(id)).state).toBe("failed");
     await untilTold(inner.run_id, "deletes");
-    // Whoever looks for runs that nobody waits for leaves it alone: that would be the second time.
+    // The search for abandoned runs skips it: that would cancel it twice.
     rig.wakeUps.send("ended");
     const other = await working("meanwhile");
     await cancel(other);
@@ -237,8 +240,8 @@ describe("a run that is ended while a setup needs its teardown", () => {
   });
 });
 
-describe("a run that is out of time", () => {
-  it("clears away when what was stopped is gone", async () => {
+describe("a run that has timed out", () => {
+  it("runs teardowns when its stopped tasks have ended", async () => {
     const id = await working("brief", "brief");
     open("brief");
     expect(await rig.ended(id)).toBe("failed");
@@ -246,14 +249,14 @@ describe("a run that is out of time", () => {
     expect(told("brief")).toEqual(IN_ORDER);
   });
 
-  it("fails what has failed and waits for its next try", async () => {
+  it("fails tasks that wait for their next try", async () => {
     const id = await rig.trigger("retried");
     expect(await rig.ended(id)).toBe("failed");
     expect((await rig.tasks(id)).flaky).toMatchObject({ state: "failed", reason: "the run timed out" });
   });
 });
 
-it("a setup does not run again while what it was for is being stopped", async () => {
+it("does not run a setup again while its dependents are being stopped", async () => {
   const id = await working("again");
   await clear(id);
   await rig.until(async () => told("again").length >= 5, "the second try");
@@ -263,9 +266,9 @@ it("a setup does not run again while what it was for is being stopped", async ()
   await rig.ended(id);
 });
 
-it("whoever takes the run over ends it as was asked for", async () => {
+it("ends a run as requested after a take-over", async () => {
   const id = await working("taken");
-  // What people end by hand calls nobody back, with teardowns or without: these two have failed before, or by themselves.
+  // A run that was ended manually runs no callbacks, with or without teardowns: these two failed before, or by themselves.
   expect(told("callbacks").filter((name) => !["pardoned", "brief"].includes(name))).toEqual([]);
   await edit(id, (tx) => markRun(tx, id, "success"));
   await untilTold("taken", "deletes");

@@ -115,7 +115,7 @@ describe("groups with retries and callbacks", () => {
   };
   const open = (runId: string) => writeFile(`${rig.root}/open_${runId}`, "");
 
-  it("all of a failed group runs again, and what is outside sees only its last try", async () => {
+  it("runs all tasks of a failed group again, and shows only its last try to outside tasks", async () => {
     const id = await rig.trigger("unit", { runId: "unit" });
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "out")).toBe(2);
@@ -135,7 +135,7 @@ describe("groups with retries and callbacks", () => {
     expect((await lines("unit")).sort()).toEqual(["g retry failed 1", "g success success 2"]);
   });
 
-  it("the innermost group goes first; when no tries are left, the failure counts as any", async () => {
+  it("retries the innermost group first, and fails without tries left", async () => {
     const id = await rig.trigger("used", { runId: "used" });
     expect(await rig.ended(id)).toBe("failed");
     expect((await rig.tasks(id))["g.inner.bad"]?.try_number).toBe(4);
@@ -151,7 +151,7 @@ describe("groups with retries and callbacks", () => {
     ]);
   });
 
-  it("waits as a row: whoever reads the run again goes on with it when it is due", async () => {
+  it("stores the wait for the next try, which continues after a take-over", async () => {
     const id = await waiting("waits");
     await open("waits");
     await rig.until(async () => (await rig.states(id)).beside === "success", "the end of all others");
@@ -162,7 +162,7 @@ describe("groups with retries and callbacks", () => {
     expect((await lines("waits")).sort()).toEqual(["g retry failed 1", "g success success 2"]);
   });
 
-  it("a cleared task goes on at once, in the same try of its group", async () => {
+  it("runs a cleared task at once, in the same try of its group", async () => {
     const id = await waiting("cleared");
     const tasks = [{ taskId: "g.bad", mapIndex: null }];
     const clear = { only: "any", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
@@ -175,7 +175,7 @@ describe("groups with retries and callbacks", () => {
     expect(await groups(id)).toEqual([{ group_id: "g", state: "success", try_number: 1 }]);
   });
 
-  it("a mapped group is told of once, a skipped one not at all, one that was ended by hand like any other", async () => {
+  it("runs one callback for a mapped group, none for a skipped one, and one for a group that was ended manually", async () => {
     const id = await rig.trigger("told", { runId: "told" });
     await rig.until(async () => (await rig.states(id))["marked.hangs"] === "running", "the last task");
     const tasks = [{ taskId: "marked.hangs", mapIndex: null }];
@@ -193,7 +193,7 @@ describe("groups with retries and callbacks", () => {
     ]);
   });
 
-  it("an item of a mapped group runs again by itself, its inner map over a new list, while others go on", async () => {
+  it("retries one item of a mapped group, its inner map over a new list, while others continue", async () => {
     const id = await rig.trigger("items", { runId: "items" });
     await rig.until(
       async () => (await itemsOf(id)).some(({ map_index, state }) => map_index === 1 && state === "success"),
@@ -217,7 +217,7 @@ describe("groups with retries and callbacks", () => {
     ]);
   });
 
-  it("the wait of an item is a row; the run's next try runs that item again, and no other", async () => {
+  it("stores the wait of an item, and runs only that item again in the next try of the run", async () => {
     const id = await rig.trigger("slow", { runId: "slow" });
     const isWaiting = async () => (await itemsOf(id)).some(({ state }) => state === "waiting");
     await rig.until(isWaiting, "the wait of item 1");
@@ -242,7 +242,7 @@ describe("groups with retries and callbacks", () => {
     ]);
   });
 
-  it("clearing the failed tasks of a run runs the whole failed item again, and no other", async () => {
+  it("runs only the whole failed item again when the failed tasks of a run are cleared", async () => {
     const id = await rig.trigger("slow", { runId: "cleared-item" });
     await rig.until(
       async () => (await itemsOf(id)).map(({ state }) => state).join() === "success,waiting",
@@ -252,7 +252,7 @@ describe("groups with retries and callbacks", () => {
     await rig.db.transaction((tx) =>
       clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks: null }], dryRun: false }),
     );
-    // The attempts of what was cleared are archived in the transaction of the clear.
+    // The attempts of cleared tasks are archived in the transaction of the clear.
     const cleared = "SELECT task_id, map_index FROM task_attempt WHERE dag_run_id = $1 ORDER BY task_id";
     expect(await rig.db.rows(adhoc(cleared), [id])).toEqual([
       { task_id: "m.a", map_index: 1 },

@@ -2,7 +2,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 
-/** Writes its start and end, so that the order and overlap of tasks can be seen from outside. */
+/** Records its start and end, so that the test sees the order and overlap of tasks. */
 const LEDGER = `
   import { appendFileSync } from "node:fs";
   const note = (file, line) => appendFileSync(file, line + "\\n");
@@ -102,17 +102,17 @@ describe("limits and order", () => {
     expect(starts).toEqual(["holder", "p9", "p7", "p5", "p3", "p1"]);
   });
 
-  it("never gives more slots than a pool has, nor forgets a wide task", async () => {
+  it("never exceeds the slots of a pool, and does not starve a wide task", async () => {
     const id = await rig.trigger("wide", { runId: "wide" });
     expect(await rig.ended(id)).toBe("success");
     expect(overlap(await lines(), (line) => line.includes(" wide n"))).toBeLessThanOrEqual(3);
   });
 
-  it("lets narrow tasks pass a wide one that does not fit, one pool's worth, and then waits with it", async () => {
+  it("lets smaller tasks pass a wide one that does not fit, up to the size of the pool", async () => {
     const id = await rig.trigger("passing", { runId: "passing" });
     expect(await rig.ended(id)).toBe("success");
     const starts = (await lines()).filter((line) => line.startsWith("start passing"));
-    // The holder lasts until three have passed, and a while longer: a fourth would have had the time.
+    // The holder runs until three have passed, and longer: a fourth would have had the time.
     expect(starts.indexOf("start passing wide")).toBe(3);
     expect(starts).toHaveLength(9);
   });
@@ -123,7 +123,7 @@ describe("limits and order", () => {
     expect(overlap(await lines(), (line) => / per_\d alone/.test(line))).toBe(1);
   });
 
-  it("limits the tasks of a DAG across all runs, beside those of one of its tasks", async () => {
+  it("limits the tasks of a DAG across all runs, in addition to the limit of one of its tasks", async () => {
     const ids = await Promise.all([1, 2, 3].map((n) => rig.trigger("few", { runId: `all_${n}` })));
     for (const id of ids) expect(await rig.ended(id)).toBe("success");
     expect(overlap(await lines(), (line) => / all_\d /.test(line))).toBe(2);
@@ -146,7 +146,7 @@ describe("limits and order", () => {
     expect(overlap(await lines(), (line) => line.includes(" fewt "))).toBeLessThanOrEqual(2);
   });
 
-  it("limits the instances of a mapped task in each run by itself", async () => {
+  it("limits the instances of a mapped task per run", async () => {
     const ids = await Promise.all([1, 2].map((n) => rig.trigger("perRun", { runId: `run_${n}` })));
     for (const id of ids) expect(await rig.ended(id)).toBe("success");
     const all = await lines();
@@ -182,7 +182,7 @@ describe("limits and order", () => {
     expect(all.indexOf("start down_2 first")).toBeGreaterThan(all.indexOf("end down_1 second"));
   });
 
-  it("ends a run that takes too long, and kills what runs", async () => {
+  it("ends a run that times out, and kills its processes", async () => {
     const id = await rig.trigger("late");
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.run(id)).toMatchObject({ end_reason: "timed_out" });
@@ -194,7 +194,7 @@ describe("limits and order", () => {
     await rig.until(async () => !isAlive(pid), "the slow task's process to go");
   });
 
-  it("keeps a task of an unknown pool waiting until the pool is there", async () => {
+  it("keeps a task of an unknown pool waiting until the pool is created", async () => {
     const id = await rig.trigger("orphan");
     await rig.until(async () => (await rig.states(id)).lost === "scheduled", "the task to be scheduled");
     await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('nowhere', 1)"));

@@ -7,7 +7,7 @@ import { adhoc } from "../store/database/database.ts";
 
 const LEASE = { ttlMs: 3_000, renewMs: 700, marginMs: 1_000 };
 
-/** Each task writes a line when it starts and every 20 ms until it is gone: by attempt, task and moment. */
+/** Each task writes a line when it starts and every 20 ms until its end: attempt, task and time. */
 const source = (dagId: string, root: string, body: string) => `
   import { appendFileSync, existsSync } from "node:fs";
   import { dag } from "tradewind";
@@ -47,14 +47,14 @@ function overlapMs(all: readonly Life[]): number {
   return most;
 }
 
-it("a scheduler that cannot renew its lease drops what waits and stops what runs before another takes over", async () => {
+it("drops waiting attempts and stops running ones before another scheduler takes over an expired lease", async () => {
   const rig = await SchedulerRig.open();
   const ledger = `${rig.root}/held.ledger`;
   writeFileSync(ledger, "");
   const proxy = await pgProxy(rig.url);
   onTestFinished(() => proxy.close());
   const settings = { DATABASE_URL: rig.url };
-  // Two run, the others wait in the executor's line: they are queued behind long tasks.
+  // Two run, the others wait in the executor behind long tasks.
   const tasks = `for (let n = 0; n < 4; n++) d.task("t" + n, work);`;
   await rig.publish({ "held.ts": source("held", rig.root, tasks) });
   await rig.scheduler({ shared: false, url: proxy.url, settings, lease: LEASE, parallelism: 2 });
@@ -73,7 +73,7 @@ it("a scheduler that cannot renew its lease drops what waits and stops what runs
       .map(({ from }) => from),
   );
   expect(takenAt - hungAt).toBeGreaterThan(LEASE.ttlMs - LEASE.renewMs - 500);
-  // Healed only when its former lease has long ended: nothing of its queue may start then.
+  // Reconnected long after the end of its lease: none of its waiting attempts may start.
   const before = lives(ledger).length;
   proxy.set({ kind: "pass" });
   await sleep(2 * LEASE.renewMs);
@@ -89,7 +89,7 @@ it("a scheduler that cannot renew its lease drops what waits and stops what runs
   await other.stop(0);
 });
 
-it("a scheduler whose connections are silent for good starts the next task within 10 s and keeps what runs", async () => {
+it("starts the next task within 10 s after its connections hang, and keeps running tasks", async () => {
   const rig = await SchedulerRig.open();
   const proxy = await pgProxy(rig.url);
   onTestFinished(() => proxy.close());

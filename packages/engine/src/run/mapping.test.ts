@@ -91,7 +91,7 @@ describe("mapped tasks", () => {
     rig.wakeUps.send("runs");
   };
 
-  it("run once per item, however many, and are gathered in order", async () => {
+  it("run once per item of any list, and their outputs are gathered in order", async () => {
     const id = await rig.trigger("flat", { conf: { length: 2500 } });
     expect(await rig.ended(id, 60_000)).toBe("success");
     expect(await rig.output(id, "sum")).toBe(2500 * 2499);
@@ -100,7 +100,7 @@ describe("mapped tasks", () => {
     expect(rows.map(({ map_index }) => map_index)).toEqual(Array.from({ length: 2500 }, (_, n) => n));
   });
 
-  it("over nothing are skipped", async () => {
+  it("are skipped over an empty list", async () => {
     const id = await rig.trigger("flat", { conf: { length: 0 } });
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toEqual({ list: "success", twice: "skipped", sum: "skipped" });
@@ -129,7 +129,7 @@ describe("mapped tasks", () => {
     expect(rows).toEqual(Array.from({ length: 4 }, () => ({ method: "later" })));
   });
 
-  it("are folded up when the list is made again, and expanded to its new length", async () => {
+  it("are collapsed when the list is created again, and expanded to its new length", async () => {
     writeFileSync(`${rig.root}/items`, "[1, 2, 3]");
     const id = await rig.trigger("edited");
     expect(await rig.ended(id)).toBe("success");
@@ -137,7 +137,7 @@ describe("mapped tasks", () => {
     writeFileSync(`${rig.root}/items`, "[7, 8]");
     await clear(id, null);
     await rig.until(async () => (await rig.output(id, "sum")) === 2, "the second sum");
-    // Nothing of what the former instances had done is remembered.
+    // No recorded step of the former instances is kept.
     const sql = "SELECT value FROM xcom WHERE dag_run_id = $1 AND task_id = 'each' ORDER BY map_index";
     expect(await rig.db.rows(adhoc(sql), [id])).toEqual([{ value: 8 }, { value: 9 }]);
     const shown = (await instances(id, "each")).map((row) => [row.map_index, row.state, row.try_number]);
@@ -155,7 +155,7 @@ describe("mapped tasks", () => {
     ]);
   });
 
-  it("go on with the next try number, also after a list that was empty in between", async () => {
+  it("continue with the next try number, also after an empty list in between", async () => {
     writeFileSync(`${rig.root}/items`, "[1]");
     const id = await rig.trigger("edited");
     const again = async (items: string, sum: number) => {
@@ -173,7 +173,7 @@ describe("mapped tasks", () => {
     expect(await rig.db.rows(adhoc(attempts), [id])).toEqual([{ map_index: 0, try_number: 1 }]);
   });
 
-  it("have as many instances as the new list, also if some had to be stopped for it", async () => {
+  it("have as many instances as the new list, also if some had to be stopped first", async () => {
     const id = await rig.trigger("stubborn");
     await rig.until(
       async () => (await instances(id, "each")).filter(({ state }) => state === "running").length === 2,
@@ -190,7 +190,7 @@ describe("mapped tasks", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("one cleared alone runs alone; what its list has no more is said", async () => {
+  it("run alone if cleared alone, and name an item that the list no longer has", async () => {
     writeFileSync(`${rig.root}/items`, "[1, 2]");
     const id = await rig.trigger("edited");
     expect(await rig.ended(id)).toBe("success");
@@ -207,7 +207,7 @@ describe("mapped tasks", () => {
     expect((await instances(id, "each"))[1]?.reason).toContain("no longer has an item for this index");
   });
 
-  it("over what is no list cannot run, and say why", async () => {
+  it("fail with a reason over a value that is not a list", async () => {
     writeFileSync(`${rig.root}/items`, "7");
     const id = await rig.trigger("edited");
     await rig.ended(id);
@@ -219,11 +219,11 @@ describe("mapped tasks", () => {
     ]);
   });
 
-  it("go on where they were when another takes the run over while they are being made", async () => {
+  it("continue after a take-over while their instances are being created", async () => {
     const id = await rig.trigger("slow");
     await rig.until(async () => (await instances(id, "each")).length >= 2_000, "the first piece");
     await rig.scheduler({ shared: false });
-    // Nobody owns it, and what its owner still writes is refused: one of the two takes it.
+    // The run has no owner, and writes of its former owner are rejected: one of the two takes it over.
     await rig.db.rows(
       adhoc("UPDATE dag_run SET owner_job = NULL, generation = generation + 1 WHERE id = $1"),
       [id],

@@ -1,4 +1,4 @@
-/** Orders by hand as the API gives them, carried out by a real scheduler: to runs that are queued, running and over. */
+/** Manual commands of the API, carried out by a real scheduler: for runs that are queued, running or ended. */
 import { readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -69,8 +69,8 @@ async function order(
 const inState = (id: number, task: string, state: string) =>
   rig.until(async () => (await rig.states(id))[task] === state, `${task} to be ${state}`);
 
-describe("an order to a run that is under way", () => {
-  it("restarts a task, and stops it; what waits for its end goes on", async () => {
+describe("a manual command for an active run", () => {
+  it("restarts a task, and stops it, which lets its downstream run", async () => {
     const id = await rig.trigger("long", { runId: "r1" });
     await rig.until(async () => noted("r1 wait") === 1, "the first try");
     expect(await order(id, "wait", "restart")).toMatchObject({ kind: "ordered" });
@@ -93,8 +93,8 @@ describe("an order to a run that is under way", () => {
   });
 });
 
-describe("an order to a run that is queued", () => {
-  it.each(["plain", "online"])("counts when it starts: %s", async (dagId) => {
+describe("a manual command for a queued run", () => {
+  it.each(["plain", "online"])("is carried out at its start: %s", async (dagId) => {
     const id = await rig.trigger(dagId, { runId: "early", runAfter: new Date(Date.now() + 3_600_000) });
     const task = dagId === "plain" ? "first" : "train";
     expect(await order(id, task, "start")).toMatchObject({ kind: "ordered" });
@@ -107,8 +107,8 @@ describe("an order to a run that is queued", () => {
   });
 });
 
-describe("an order to a run that is over", () => {
-  it("runs the task again, and what comes after it", async () => {
+describe("a manual command for an ended run", () => {
+  it("runs the task and its downstream again", async () => {
     const id = await rig.trigger("plain", { runId: "r3" });
     expect(await rig.ended(id)).toBe("success");
     expect(await order(id, "first", "start")).toMatchObject({ kind: "cleared" });
@@ -118,7 +118,7 @@ describe("an order to a run that is over", () => {
     await rig.until(async () => (await rig.tasks(id)).second?.state === "success", "the end");
   });
 
-  it("starts a task that never did, once", async () => {
+  it("starts a task once that never ran", async () => {
     const id = await rig.trigger("online", { runId: "r4" });
     await inState(id, "serve", "running");
     await order(id, null, "stop");
@@ -134,7 +134,7 @@ describe("an order to a run that is over", () => {
     expect([noted("r4 train"), (await rig.tasks(id)).train?.try_number]).toEqual([1, 1]);
   });
 
-  it("runs one that did again, once", async () => {
+  it("runs a finished task again, once", async () => {
     const id = await rig.trigger("online", { runId: "r5" });
     await order(id, "train", "start");
     await inState(id, "train", "success");

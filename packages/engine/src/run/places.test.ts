@@ -1,4 +1,4 @@
-/** Runs that wait for the past give their places to it: with real schedulers, backfills and task processes. */
+/** Runs that wait for an earlier run yield their slot to it: with real schedulers, backfills and task processes. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { BackfillDesk } from "../../test/support/backfill-desk.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -7,7 +7,7 @@ import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 const START = "2020-11-10";
 
-describe("a date that later ones wait for", () => {
+describe("a date that later runs wait for", () => {
   let rig: SchedulerRig;
   let desk: BackfillDesk;
 
@@ -36,7 +36,7 @@ describe("a date that later ones wait for", () => {
         });
       `,
     });
-    // Every count of active runs that was ever true, by the database's own word.
+    // Every number of active runs, recorded in the database.
     await rig.db.rows(adhoc("CREATE TABLE most (dag_id text, running int)"));
     await rig.db.rows(
       adhoc(`CREATE FUNCTION note_most() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -82,7 +82,7 @@ describe("a date that later ones wait for", () => {
   };
   const ALL = Array.from({ length: 11 }, () => "success").join(" ");
 
-  it("gets the place of the latest of them when it is cleared; they go on from where they were", async () => {
+  it("gets the slot of the latest of them when it is cleared; they continue later", async () => {
     await reaches("scheduled", "success success success failed running running running");
     for (const place of [4, 5, 6]) await waits(await runOf("scheduled", place));
     await clear(await runOf("scheduled", 3));
@@ -96,7 +96,7 @@ describe("a date that later ones wait for", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("so does one that they wait for by what is downstream, cleared twice and by two at once", async () => {
+  it("gets the slot also if they wait for its downstream, and if it is cleared twice or concurrently", async () => {
     await reaches("two", "success success failed running running");
     for (const place of [3, 4]) await waits(await runOf("two", place), "first");
     await Promise.all([clear(await runOf("two", 2)), clear(await runOf("two", 2))]);
@@ -104,7 +104,7 @@ describe("a date that later ones wait for", () => {
     expect(await most("two")).toBe(2);
   });
 
-  it("so does one of a backfill, within its limit", async () => {
+  it("gets the slot also in a backfill, within its limit", async () => {
     const id = await desk.create({ dagId: "filled", from: START, to: "2020-11-20", maxActive: 3 });
     await reaches("filled", "success success failed running running running");
     for (const place of [3, 4, 5]) await waits(await runOf("filled", place));
@@ -114,7 +114,7 @@ describe("a date that later ones wait for", () => {
     expect(await most("filled")).toBe(3);
   });
 
-  it("so does one that is made by hand afterwards, though others have been queued for longer", async () => {
+  it("gets the slot also if it is triggered later, although other runs have been queued for longer", async () => {
     const at = (day: number) => ({ logicalDate: new Date(Date.UTC(2020, 0, day)) });
     const failed = await rig.trigger("hand", at(1));
     expect(await rig.ended(failed)).toBe("failed");

@@ -5,7 +5,6 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@tradewind/sdk/manifest";
 import type {
-  AttemptOutcome,
   CallbackWorkload,
   ExecutorEvent,
   ReactionWorkload,
@@ -15,6 +14,7 @@ import type {
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
 import { type LogLine, readLog } from "../../src/log/task-log.ts";
+import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
@@ -63,7 +63,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
       maxTries: 0,
       bundleHash: "program",
       bundlePath: PROGRAM_PATH,
-      step: null,
+      resumePoint: null,
       elapsedMs: 0,
       inputs: {},
       run: RUN,

@@ -146,7 +146,8 @@ export class DeferralDeck {
   /** A scheduler that runs a task which has resumed after a wait; waits a short time for one. */
   async #busyScheduler(): Promise<number> {
     const { installation } = this.#parts;
-    const sql = "SELECT executor_job AS job FROM task_instance WHERE state = 'running' AND step IS NOT NULL";
+    const sql =
+      "SELECT executor_job AS job FROM task_instance WHERE state = 'running' AND resumed_attempt IS NOT NULL";
     const jobs = await Promise.all(this.#schedulers.map((each) => installation.jobOf(each)));
     for (const deadline = performance.now() + 3_000; performance.now() < deadline; await sleep(10)) {
       const [busy] = await installation.sql<{ job: number }>(sql);

@@ -99,7 +99,7 @@ test("waiting tasks resume exactly once despite kills, stops and network faults"
       ...counts,
       letters: letters.posted.length,
       revivals: said("lease lost"),
-      refused: said("a batch was refused"),
+      refused: said("batch rejected"),
       unknown,
       unheard,
       takeovers: Object.fromEntries(

@@ -75,7 +75,7 @@ test("the fence rejects a report that was in flight while the run changed owners
 
   delivery.resume();
   first.resume();
-  await stage.logs(place, "a batch was refused");
+  await stage.logs(place, "batch rejected");
   expect(readLog(place).filter((line) => line.reason)).toMatchObject([{ reason: "TW001" }]);
   expect(await stage.task("gated")).toMatchObject({ state: "running", attempt, try_number: 1 });
 

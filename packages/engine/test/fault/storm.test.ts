@@ -55,7 +55,7 @@ test("three schedulers do exactly what was scripted despite kills, stops and net
   const verdict = await judge(installation, programs);
   const logs = places.flatMap(readLog);
   const revivals = logs.filter((line) => line.message.startsWith("lease lost")).length;
-  const refused = logs.filter((line) => line.message === "a batch was refused").length;
+  const refused = logs.filter((line) => line.message === "batch rejected").length;
   const unknown = logs.filter((line) => line.error?.includes("CommitUnknownError")).length;
   const { problems: inMaps, ...maps } = await judgeMapped(installation, mapped);
   const { problems, ...counts } = verdict;

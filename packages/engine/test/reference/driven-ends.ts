@@ -1,8 +1,17 @@
-/** The possible ends of an attempt or of its wait, each as an event of the model and an event of the reference. */
+/** The ends of an attempt, or of the wait that it left behind: the event of the model, and that of the reference. */
 import type { RunEvent, Wait } from "../../src/model/index.ts";
-import type { DrivenEvent } from "./driven-event.ts";
+import type { DrivenEvent, DrivenTask } from "./driven-event.ts";
 
 const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
+
+/** Whether the attempt was to stop or to restart: the model then rejects what the attempt reports, and receives this. */
+export function interruption(
+  { isStopping, state }: DrivenTask,
+  what: DrivenEvent["what"],
+): "stopped" | "restarted" | null {
+  if (isStopping && (what !== "succeed" || state === "restarting")) return "stopped";
+  return state === "restarting" ? "restarted" : null;
+}
 
 export function endsOf(
   key: { readonly taskId: string; readonly mapIndex: number; readonly attempt: string; readonly at: number },

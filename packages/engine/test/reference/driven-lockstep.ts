@@ -24,7 +24,7 @@ import {
   type StoredStart,
 } from "../../src/model/index.ts";
 import { DrivenDemands } from "./driven-demands.ts";
-import { endsOf } from "./driven-ends.ts";
+import { endsOf, interruption } from "./driven-ends.ts";
 import { type Action, type DrivenEvent, type DrivenState, type DrivenTask, isEnded } from "./driven-event.ts";
 import { DrivenOrder } from "./driven-order.ts";
 import { DrivenReference } from "./driven-reference.ts";
@@ -299,13 +299,27 @@ export class DrivenLockstep {
     const { attempt, state } = this.#model.get(id)!;
     const key = { taskId: id, mapIndex: -1, attempt: attempt ?? "", at: this.#now };
     const [event, expected] = one(endsOf(key, state === "deferred"), Math.floor(outcome / 2));
-    this.#happen(event, expected);
+    const interrupted = interruption(this.#reference.task(id), expected.what);
+    if (interrupted === null) {
+      this.#happen(event, expected);
+      return;
+    }
+    assert.equal(
+      this.#model.apply(event, this.#now),
+      false,
+      `${event.type} of ${id}, which was ${interrupted}`,
+    );
+    this.#happen({ type: interrupted, ...key }, expected);
   }
 
   /** Reports of superseded attempts change nothing. */
   #forge(): void {
-    for (const { node } of [...this.#model.instances()]) {
-      const key = { taskId: node.id, mapIndex: -1, attempt: "superseded", at: this.#now };
+    for (const { attempt, node } of [...this.#model.instances()]) {
+      const current = { taskId: node.id, mapIndex: -1, attempt: attempt ?? "none", at: this.#now };
+      for (const type of ["stopped", "restarted"] as const)
+        if (interruption(this.#reference.task(node.id), "fail") !== type)
+          assert.equal(this.#model.apply({ type, ...current }, this.#now), false, `${type} of ${node.id}`);
+      const key = { ...current, attempt: "superseded" };
       assert.equal(this.#model.apply({ type: "succeeded", ...key, skip: [] }, this.#now), false);
       assert.equal(this.#model.apply({ type: "started", ...key }, this.#now), false);
     }
@@ -509,9 +523,9 @@ interface Editable {
 
 /** A task that has not begun is not cleared by name: it begins anyway. */
 function isClearable({ onlyFailed }: { readonly onlyFailed: boolean }): (row: EditableRow) => boolean {
-  return ({ state, step }) => {
+  return ({ state, resumedAttempt }) => {
     if (onlyFailed) return state === "failed" || state === "upstream_failed";
-    return state !== "none" && (state !== "scheduled" || (step ?? null) !== null);
+    return state !== "none" && (state !== "scheduled" || (resumedAttempt ?? null) !== null);
   };
 }
 

@@ -27,24 +27,31 @@ export function freshRows(manifest: DagManifest): Map<string, EditableRow> {
 
 /** The row that the batch writes for a change. */
 export function rowAfter({ instance }: Change): EditableRow {
-  const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } = instance;
+  const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, resumedAttempt, tryNumber, wait } =
+    instance;
   return {
     ...{ taskId: node.id, mapIndex: -1, state, tryNumber, maxTries, attempt, retryAt, infraLosses },
-    ...{ startedAt, step, wait, isMarked: isStopped(instance.reason) },
+    ...{ startedAt, resumedAttempt, wait, isMarked: isStopped(instance.reason) },
   };
 }
 
 /** A task with an attempt begins again when the attempt has ended, every other task at once. */
 export function clearedRow(row: EditableRow, retries: number): EditableRow {
   const again = {
-    ...{ maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null, isMarked: false },
+    ...{
+      maxTries: row.tryNumber + retries,
+      infraLosses: 0,
+      retryAt: null,
+      resumedAttempt: null,
+      isMarked: false,
+    },
   } as const;
   if (OCCUPYING.has(row.state)) return { ...row, ...again, state: "restarting" };
   return { ...row, ...again, state: "none", attempt: null };
 }
 
 export function markedRow(row: EditableRow, state: TaskState, isStarted: boolean): EditableRow {
-  const ended = { retryAt: null, attempt: null, step: null, isMarked: true };
+  const ended = { retryAt: null, attempt: null, resumedAttempt: null, isMarked: true };
   return { ...row, ...ended, state, tryNumber: tryOf(row, isStarted) };
 }
 

@@ -146,16 +146,18 @@ class Lockstep {
     const before = [...this.#stored.values()].map((row): EditableRow => {
       const facts = { isMarked: this.#marked.has(nameOf(row)), isListEnd: this.#listEnds.has(nameOf(row)) };
       if (end === null || isFinished(row.state)) return { ...row, ...facts };
-      const halted = { state: haltedAs(row.state, end), attempt: null, retryAt: null, step: null };
+      const halted = { state: haltedAs(row.state, end), attempt: null, retryAt: null, resumedAttempt: null };
       return { ...row, ...facts, ...halted, isMarked: end === "success" };
     });
     const some = before.filter(
       (row) =>
-        row.state !== "none" && (row.state !== "scheduled" || row.step != null) && this.#random.chance(0.3),
+        row.state !== "none" &&
+        (row.state !== "scheduled" || row.resumedAttempt != null) &&
+        this.#random.chance(0.3),
     );
     const marked = kind === "mark" ? some.filter((row) => row.state !== state || isImpliedEnd(row)) : [];
     const rows = before.map((row) => {
-      const facts = { attempt: null, retryAt: null, step: null, isMarked: true, isListEnd: false };
+      const facts = { attempt: null, retryAt: null, resumedAttempt: null, isMarked: true, isListEnd: false };
       return marked.includes(row) ? { ...row, state, ...facts } : row;
     });
     const isFailed = ({ state: each }: InstanceRow) => each === "failed" || each === "upstream_failed";
@@ -203,7 +205,7 @@ class Lockstep {
     this.#skips.delete(key);
     const isOut = OCCUPYING.has(row.state);
     const { retries } = this.#model.graph.byId.get(row.taskId)!.manifest;
-    const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, step: null };
+    const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, resumedAttempt: null };
     const state = isOut ? "restarting" : "none";
     return {
       ...row,
@@ -350,7 +352,7 @@ class Lockstep {
         ];
       case "restarting":
         return [
-          { type: "failed", ...base, retry: true, retryAt: null, reason: "stopped" },
+          { type: "restarted", ...base },
           { what: "vanish", of },
         ];
       case "queued":
@@ -427,13 +429,13 @@ class Lockstep {
     ];
   }
 
-  /** Reports that the model must reject: from superseded attempts, or for tasks that are not running. */
+  /** Reports that the model has to reject: of superseded attempts, of tasks that are not running or that restart. */
   #forge(): void {
     const one = this.#random.one([...this.#model.instances()]);
     const base = { taskId: one.node.id, mapIndex: one.mapIndex, at: this.#now };
     const attempt = `a${this.#random.below(this.#attempts + 1)}`;
     const { state } = one;
-    if (one.attempt === attempt && ["queued", "running", "restarting", "deferred"].includes(state)) return;
+    if (one.attempt === attempt && ["queued", "running", "deferred"].includes(state)) return;
     const forged: RunEvent = this.#random.chance(0.5)
       ? { type: "succeeded", ...base, attempt, skip: this.#dag.manifest.tasks.map((task) => task.taskId) }
       : { type: "failed", ...base, attempt, retry: false, retryAt: null, reason: "forged" };
@@ -565,7 +567,7 @@ function nameOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">):
 }
 
 function rowOf(instance: Instance): InstanceRow {
-  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, step } = instance;
+  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, resumedAttempt } = instance;
   return {
     ...{
       taskId: instance.node.id,
@@ -576,7 +578,7 @@ function rowOf(instance: Instance): InstanceRow {
       attempt,
       retryAt,
       infraLosses,
-      step,
+      resumedAttempt,
     },
   };
 }

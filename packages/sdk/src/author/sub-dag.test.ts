@@ -22,7 +22,7 @@ const plain = dag("plain", (d) => {
 
 const manifestOf = (of: Dag) => of[PROGRAM].describe();
 const ended = (dagId: string, state: string) => ({
-  step: { method: "ended", kwargs: {}, event: { dagId, runId: "r", logicalDate: null, state } },
+  resumePoint: { method: "ended", kwargs: {}, event: { dagId, runId: "r", logicalDate: null, state } },
 });
 
 describe("the result of a DAG", () => {

@@ -314,12 +314,12 @@ test("fails without a retry if the bundle lacks the task or the step", async () 
     retry: false,
     error: { code: "TW_TASK_UNKNOWN", message: 'dag "x" of this bundle has no task "gone"' },
   });
-  const step = { method: "collect", kwargs: {}, event: null };
+  const resumePoint = { method: "collect", kwargs: {}, event: null };
   expect(
     await attempt(
       one(() => 1),
       "t",
-      { step },
+      { resumePoint },
     ),
   ).toMatchObject({ retry: false, error: { code: "TW_STEP_UNKNOWN" } });
 });

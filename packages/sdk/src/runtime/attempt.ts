@@ -110,17 +110,17 @@ interface Given {
 function enter(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
   const { taskId, body } = task;
   const { ctx, inputs } = given;
-  const { step } = call;
+  const { resumePoint } = call;
   if (body.kind === "trigger") {
     throw new TaskError("TW_STEP_UNKNOWN", `task "${taskId}" is a trigger and has no code to run`);
   }
   if (body.kind === "latestOnly") return call.host.isLatest();
   if (body.kind === "mapOperator") return enterMade(task, call, given);
   if (body.kind === "operator") return enterOperator(taskId, body.operator, call, given);
-  if (step !== null) {
+  if (resumePoint !== null) {
     throw new TaskError(
       "TW_STEP_UNKNOWN",
-      `task "${taskId}" is a function: it has no method "${step.method}" to resume with`,
+      `task "${taskId}" is a function: it has no method "${resumePoint.method}" to resume with`,
     );
   }
   if (body.kind === "teardown") {
@@ -135,13 +135,14 @@ function enter(task: TaskPlan, call: TaskCall, given: Given): Promise<unknown> {
 function enterOperator(
   taskId: string,
   operator: Operator<unknown, unknown>,
-  { step }: TaskCall,
+  { resumePoint }: TaskCall,
   { ctx, inputs }: { readonly ctx: TaskContext; readonly inputs: Readonly<Record<string, unknown>> },
 ): Promise<unknown> {
-  if (step === null) return tradewindCallsUserCode(operator.execute.bind(operator), ctx, inputs);
-  const method = methodOf(operator, step.method);
-  if (method !== null) return tradewindCallsUserCode(method, ctx, step.event, step.kwargs, inputs);
-  throw noSuchMethod(taskId, step.method);
+  if (resumePoint === null) return tradewindCallsUserCode(operator.execute.bind(operator), ctx, inputs);
+  const method = methodOf(operator, resumePoint.method);
+  if (method !== null)
+    return tradewindCallsUserCode(method, ctx, resumePoint.event, resumePoint.kwargs, inputs);
+  throw noSuchMethod(taskId, resumePoint.method);
 }
 
 /** The operator of an item is created again in each attempt, from the item. */

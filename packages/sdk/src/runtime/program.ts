@@ -31,6 +31,13 @@ export type ResultTasks =
   | { readonly taskId: string }
   | { readonly members: Readonly<Record<string, string>> };
 
+/** Where an operator resumes after a wait: the method that its deferral named, and the arguments of that method. */
+export interface ResumePoint {
+  readonly method: string;
+  readonly kwargs: Json;
+  readonly event: Json;
+}
+
 /** One attempt of one task instance. */
 export interface TaskCall {
   readonly taskId: string;
@@ -40,10 +47,10 @@ export interface TaskCall {
   readonly maxTries: number;
   readonly attempt: string;
   /**
-   * The entry point: null runs `execute`; otherwise the method that a deferral named. A function task always begins at
-   * the top and reads its recorded steps with `host.recall`.
+   * Null: an operator runs `execute`. A function task always begins at the top and reads its recorded steps with
+   * `host.recall`.
    */
-  readonly step: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
+  readonly resumePoint: ResumePoint | null;
   /** Time since the first start of this try, including waits and reschedules; 0 for its first attempt. */
   readonly elapsedMs: number;
   /** By input name. For a mapped upstream the value is the array of all outputs, in the order of the items. */

@@ -204,7 +204,7 @@ export class Steps {
         `${asked}(${show(name)}) inside ctx.once(${show(around)}); put the steps one after the other`,
       );
     }
-    const method = this.#call.step?.method;
+    const method = this.#call.resumePoint?.method;
     if (asked === "ctx.until" && method !== undefined) {
       throw this.#refuse(
         "TW_STEP_NESTED",

@@ -33,7 +33,7 @@ const defined = dag("x", (d) => {
 });
 const inputs = { rows: success(3) };
 
-function step(method: string, event: object = { path: "/a", size: 1, mtime: "" }) {
+function resumePoint(method: string, event: object = { path: "/a", size: 1, mtime: "" }) {
   return { method, event: event as never, kwargs: { try: 1 } };
 }
 
@@ -62,12 +62,15 @@ test("lets an operator defer conditionally", async () => {
 });
 
 test("resumes with the named method, which may defer again", async () => {
-  expect(await attempt(defined, "export", { inputs, step: step("written") })).toEqual({
+  expect(await attempt(defined, "export", { inputs, resumePoint: resumePoint("written") })).toEqual({
     kind: "success",
     output: "/a 1 1 3",
     skip: [],
   });
-  const again = await attempt(defined, "export", { inputs, step: step("written", { path: "/b", size: 0 }) });
+  const again = await attempt(defined, "export", {
+    inputs,
+    resumePoint: resumePoint("written", { path: "/b", size: 0 }),
+  });
   expect(again).toMatchObject({
     kind: "deferred",
     method: "grown",
@@ -75,7 +78,7 @@ test("resumes with the named method, which may defer again", async () => {
     timeoutMs: null,
     onTimeout: "fail",
   });
-  expect(await attempt(defined, "export", { inputs, step: step("grown") })).toMatchObject({
+  expect(await attempt(defined, "export", { inputs, resumePoint: resumePoint("grown") })).toMatchObject({
     output: "grown to 1",
   });
 });
@@ -86,7 +89,7 @@ test.each([
   ["export", "args", /has no method "args"/],
   ["function", "written", /task "function" is a function: it has no method "written"/],
 ])("fails task %s without a retry if it cannot resume with %s", async (taskId, method, says) => {
-  expect(await attempt(defined, taskId, { inputs, step: step(method) })).toMatchObject({
+  expect(await attempt(defined, taskId, { inputs, resumePoint: resumePoint(method) })).toMatchObject({
     kind: "failed",
     retry: false,
     error: { code: "TW_STEP_UNKNOWN", message: expect.stringMatching(says) },
@@ -149,11 +152,11 @@ test("rejects ctx.until in a method after a deferral, and accepts ctx.once", asy
   }
   const mixed = dag("x", (d) => void d.add("t", new Mixed()));
   const host = new RecordingHost();
-  expect(await attempt(mixed, "t", { host, step: step("next") })).toMatchObject({
+  expect(await attempt(mixed, "t", { host, resumePoint: resumePoint("next") })).toMatchObject({
     kind: "success",
     output: 1,
   });
-  expect(await attempt(mixed, "t", { step: step("next", { size: 0 }) })).toMatchObject({
+  expect(await attempt(mixed, "t", { resumePoint: resumePoint("next", { size: 0 }) })).toMatchObject({
     retry: false,
     error: {
       code: "TW_STEP_NESTED",

@@ -82,8 +82,8 @@ describe("any() of triggers", () => {
       kind: "deferred",
       trigger: { kind: "tradewind.any" },
     });
-    const step = { method: "go", kwargs: {}, event: { name: "run", event: {} } };
-    expect(await attempt(defined, "operator", { step })).toMatchObject({ output: "run" });
+    const resumePoint = { method: "go", kwargs: {}, event: { name: "run", event: {} } };
+    expect(await attempt(defined, "operator", { resumePoint })).toMatchObject({ output: "run" });
   });
 
   test("returns the member that fired, with the validated value of a signal", async () => {

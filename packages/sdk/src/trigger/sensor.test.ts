@@ -148,8 +148,8 @@ test("defers with a trigger for the remaining time", async () => {
     timeoutMs: 3_000_000,
     onTimeout: "skip",
   });
-  const step = { method: "fired", event: 1, kwargs: {} };
-  expect(await run(soft, { step })).toMatchObject({ kind: "success", output: 2 });
+  const resumePoint = { method: "fired", event: 1, kwargs: {} };
+  expect(await run(soft, { resumePoint })).toMatchObject({ kind: "success", output: 2 });
 });
 
 test.each<[says: RegExp, make: () => unknown]>([

@@ -45,7 +45,7 @@ test("waits without a worker and fails if the run fails", async () => {
     timeoutMs: 3_600_000,
   });
   const ended = (state: string) => ({
-    step: {
+    resumePoint: {
       method: "ended",
       kwargs: {},
       event: { dagId: "report", runId: "mine", logicalDate: null, state },

@@ -6,7 +6,7 @@
  * waits to be stopped; so both count as waiting after a period of real time without a call of `ctx` and without an end.
  */
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
+import { type AttemptOutcome, type Cancel, type Instance, isStreaming } from "@tradewind/engine/model";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Program, TaskOutcome } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
@@ -18,8 +18,7 @@ import { type AttemptCall, timedAttempt } from "./timed-attempt.ts";
 export interface EndedAttempt {
   readonly instance: Instance;
   readonly attempt: string;
-  /** "cancelled": it was asked to stop, and its outcome is ignored. */
-  readonly outcome: TaskOutcome | { readonly kind: "cancelled" };
+  readonly outcome: AttemptOutcome;
   readonly durationMs: number;
 }
 

@@ -278,7 +278,7 @@ export class InProcessRun {
   #admit(): void {
     for (const instance of this.#model.takeReady()) {
       const { startTrigger } = instance.node.manifest;
-      if (instance.step === null && startTrigger)
+      if (instance.resumedAttempt === null && startTrigger)
         this.#reports.startWaiting(instance, this.#newAttempt(), deferralOf(startTrigger));
       else this.#admission.add(instance);
     }
@@ -297,14 +297,14 @@ export class InProcessRun {
     if (this.#refusal !== null) return;
     this.#journal.begin(instance);
     this.#reports.note();
-    const resumed = instance.step !== null;
+    const resumed = instance.resumedAttempt !== null;
     const startedBy = this.#model.drive?.startedBy(node.id) ?? [];
     this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
     const call = {
       ...of,
       tryNumber,
       maxTries,
-      step: this.#waits.stepOf(instance),
+      resumePoint: this.#waits.resumePointOf(instance),
       elapsedMs: now - (instance.startedAt ?? now),
       inputs: this.#journal.inputs(this.#model, instance),
       run: this.#facts,

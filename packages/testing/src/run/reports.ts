@@ -3,11 +3,12 @@
  * engine).
  */
 import {
+  type AttemptEnd,
+  type AttemptOutcome,
+  attemptEnd,
   type Instance,
   isFinished,
-  isStreaming,
   type RunModel,
-  retryDelayMs,
   type WaitResult,
   waitOf,
 } from "@tradewind/engine/model";
@@ -44,40 +45,15 @@ export class Reports {
   }
 
   async ended({ instance, attempt, outcome, durationMs }: EndedAttempt): Promise<void> {
-    const { clock, journal, model, waits } = this.#parts;
     if (instance.attempt !== attempt || isFinished(instance.state)) return;
-    const now = clock.now();
-    const of = { ...keyOf(instance, attempt), at: now };
-    if (model.stopping(instance) !== null && outcome.kind !== "success") {
-      this.#gone(instance, attempt, "stopped");
-      this.note(durationMs);
-      if (stateOf(instance) === "success") await this.#tell(instance, SUCCESS);
-      return;
-    }
-    if (instance.state === "restarting") {
-      journal.restarted(instance, durationMs);
-      this.#gone(instance, attempt, instance.reason ?? "restarted");
-      this.note();
-      return;
-    }
-    switch (outcome.kind) {
-      case "deferred":
-        if (model.apply({ type: "deferred", wait: waitOf(outcome, now), ...of }, now))
-          waits.begin(instance, attempt, outcome);
-        break;
-      case "rescheduled": {
-        const retryAt = now + outcome.afterMs;
-        if (model.apply({ type: "rescheduled", retryAt, ...of }, now)) journal.putOff(instance);
-        break;
-      }
-      case "cancelled":
-        this.#gone(instance, attempt, "cancelled");
-        break;
-      default:
-        this.#end(instance, attempt, outcome);
-    }
-    this.note(durationMs);
-    await this.#tell(instance, outcome);
+    const { journal, waits } = this.#parts;
+    const end = this.#end(instance, outcome, durationMs);
+    if (outcome.kind === "deferred" && end?.type === "deferred") waits.begin(instance, attempt, outcome);
+    if (end?.type === "rescheduled") journal.putOff(instance);
+    this.note(end?.type === "restarted" ? undefined : durationMs);
+    if (end?.type === "restarted") return;
+    if (end?.type !== "stopped") await this.#runCallback(instance, outcome);
+    else if (stateOf(instance) === "success") await this.#runCallback(instance, SUCCESS);
   }
 
   /** Starts a task with a wait: it needs no attempt before its trigger fires. */
@@ -98,14 +74,13 @@ export class Reports {
       model.apply({ type: "resumed", ...keyOf(instance, attempt) }, clock.now());
       return;
     }
-    const end = result.kind === "success" ? { ...result, skip: [] } : result;
-    this.#end(instance, attempt, end);
+    this.#end(instance, result);
     this.note();
-    await this.#tell(instance, end);
+    await this.#runCallback(instance, result);
   }
 
   /** Runs the task's callback for the end of its try, if it has ended. */
-  async #tell(instance: Instance, outcome: EndedAttempt["outcome"] | TryEnd): Promise<void> {
+  async #runCallback(instance: Instance, outcome: AttemptOutcome): Promise<void> {
     const { callbacks } = this.#parts;
     if (outcome.kind === "success") await callbacks.ofTask(instance, "success");
     if (outcome.kind !== "failed") return;
@@ -113,42 +88,17 @@ export class Reports {
     await callbacks.ofTask(instance, isRetried ? "retry" : "failure", outcome.error);
   }
 
-  /** An attempt, or its trigger, ended the try. */
-  #end(instance: Instance, attempt: string, outcome: TryEnd): void {
-    const { clock, journal, model } = this.#parts;
-    const now = clock.now();
-    const of = { ...keyOf(instance, attempt), at: now };
-    journal.keep(instance, outcome);
-    if (outcome.kind === "success") {
-      model.apply({ type: "succeeded", skip: outcome.skip, ...of }, now);
-    } else if (outcome.kind === "skipped") {
-      model.apply({ type: "skipped", reason: outcome.reason, ...of }, now);
-    } else {
-      const { retry, error } = outcome;
-      const retryAt = now + this.#retryDelay(instance, now);
-      model.apply({ type: "failed", retry, retryAt, reason: error.message, ...of }, now);
-    }
-  }
-
-  /** The attempt was asked to stop: its own outcome is ignored. */
-  #gone(instance: Instance, attempt: string, reason: string): void {
-    const { clock, model } = this.#parts;
+  /** null: the model ignored the end. */
+  #end(instance: Instance, outcome: AttemptOutcome, durationMs = 0): AttemptEnd | null {
+    const { clock, journal, model, run } = this.#parts;
     const at = clock.now();
-    const event = { type: "lost", ...keyOf(instance, attempt), at, reason } as const;
-    model.apply({ ...event, budget: null, retryAt: null }, at);
-  }
-
-  /** The delay of a streaming task depends on its failures in a row. */
-  #retryDelay(instance: Instance, now: number): number {
-    const { model, run } = this.#parts;
-    const { node, mapIndex } = instance;
-    const ranMs = now - (instance.attemptStartedAt ?? instance.startedAt ?? now);
-    const tryNumber =
-      model.drive && isStreaming(node.manifest)
-        ? model.drive.countFailure(node.id, ranMs)
-        : instance.tryNumber;
-    const { dagId, runId } = run;
-    return retryDelayMs(node.manifest, { dagId, runId, taskId: node.id, mapIndex, tryNumber });
+    const end = attemptEnd(model, instance, outcome, { at, run });
+    if (end.type === "restarted") journal.restarted(instance, durationMs);
+    else if (isTryEnd(outcome) && end.type !== "stopped") journal.keep(instance, outcome);
+    // A test reads the message alone: its result has the whole error.
+    const told =
+      outcome.kind === "failed" && end.type === "failed" ? { ...end, reason: outcome.error.message } : end;
+    return model.apply(told, at) ? end : null;
   }
 }
 
@@ -156,6 +106,10 @@ const SUCCESS = { kind: "success", output: undefined, skip: [] } as const;
 
 function keyOf({ node, mapIndex }: Instance, attempt: string) {
   return { taskId: node.id, mapIndex, attempt };
+}
+
+function isTryEnd(outcome: AttemptOutcome): outcome is TryEnd {
+  return outcome.kind === "success" || outcome.kind === "failed" || outcome.kind === "skipped";
 }
 
 /** Reads the state again: the model changes it, which the compiler cannot see. */

@@ -170,9 +170,9 @@ export class Waits {
       this.#parts.memory.keep(instance, deferral.name, entry);
   }
 
-  /** The step where an operator resumes; a function begins at the top. */
-  stepOf({ step }: Instance): TaskCall["step"] {
-    const wait = this.of(step);
+  /** The resume point of an operator; a function begins at the top. */
+  resumePointOf({ resumedAttempt }: Instance): TaskCall["resumePoint"] {
+    const wait = this.of(resumedAttempt);
     if (!wait || wait.deferral.method === null) return null;
     const { method, kwargs } = wait.deferral;
     const event = wait.outcome?.kind === "event" ? wait.outcome.payload : null;

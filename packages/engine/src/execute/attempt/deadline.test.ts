@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { Deadline } from "./deadline.ts";
 
-test("is brought forward, and never put off", async () => {
+test("a timer can be moved to an earlier moment, not to a later one", async () => {
   const deadline = new Deadline();
   const first = await new Promise((resolve) => {
     deadline.within(600_000, () => resolve("the longest"));
@@ -12,7 +12,7 @@ test("is brought forward, and never put off", async () => {
   expect(first).toBe("the shortest");
 });
 
-test("what has been done is not done again before it is cleared", async () => {
+test("a timer fires once until it is cleared", async () => {
   const deadline = new Deadline();
   let done = 0;
   await new Promise<void>((resolve) => {
@@ -28,7 +28,7 @@ test("what has been done is not done again before it is cleared", async () => {
   await new Promise<void>((resolve) => deadline.within(1, resolve));
 });
 
-test("nothing happens when it is cleared, or far away", async () => {
+test("a timer that is cleared, or longer than setTimeout allows, does not fire", async () => {
   const deadline = new Deadline();
   let done = 0;
   deadline.within(1, () => done++);

@@ -1,17 +1,16 @@
 /**
- * When something is done at the latest. Can be brought forward and called off, but never put off; may be further away
- * than a timer can hold.
+ * A timer that can be moved to an earlier moment and cleared, but not postponed. It may be longer than setTimeout allows.
  */
 
 /** A longer delay would wrap around in setTimeout and fire at once. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
 export class Deadline {
-  /** By performance.now(). Stays when it has passed, so that nothing happens twice before it is cleared. */
+  /** By performance.now(). Kept after the timer has fired, so that it does not fire again before it is cleared. */
   #at = Number.POSITIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
 
-  /** Nothing happens if something is due, or was done, before that. */
+  /** Ignored if the timer is due earlier, or has fired. */
   within(ms: number, act: () => void): void {
     const at = performance.now() + ms;
     if (at >= this.#at) return;

@@ -1,6 +1,7 @@
-/** How a job is called, and how its log says that it has ended. */
+/** The name of a job in messages, and the lines with which its log begins and ends. */
 import type { Deferral } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
+import type { OutputReference } from "../../model/index.ts";
 import type { CallbackWorkload, Workload } from "../contract.ts";
 
 export const CLOSING = {
@@ -14,9 +15,13 @@ export function waitingText({ trigger, timeoutMs }: Deferral): string {
   return `Waits for the trigger ${trigger.kind}${limit}.`;
 }
 
-export function sequence({ step, elapsedMs }: Workload): string {
-  if (step !== null) return ` goes on at ${step.method}()`;
-  return elapsedMs > 0 ? " goes on" : "";
+export function storedText({ bytes, key, store }: OutputReference): string {
+  return `Its output has ${bytes} bytes and is stored as ${key} in ${store}.`;
+}
+
+export function sequence({ resumePoint, elapsedMs }: Workload): string {
+  if (resumePoint !== null) return ` resumes at ${resumePoint.method}()`;
+  return elapsedMs > 0 ? " resumes" : "";
 }
 
 export function subjectOf(workload: Workload): string {

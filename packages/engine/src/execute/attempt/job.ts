@@ -1,7 +1,6 @@
 /**
- * One thing a task process is asked to do: an attempt of a task, a callback, or a reaction to a signal. Knows how to
- * describe itself to the child, what its log is, and how to say that it has ended; it does not know which process runs
- * it.
+ * The work of a task process: an attempt of a task, a callback, or a reaction to a signal. A job has the message for the
+ * child, the log, and the event that reports its end. It is independent of the process that runs it.
  */
 
 import type { Json } from "@tradewind/sdk/manifest";
@@ -17,7 +16,6 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { missingVariableHint } from "../../service/missing-variable.ts";
 import type {
-  AttemptOutcome,
   AttemptPlace,
   CallbackWorkload,
   ExecutorEvent,
@@ -26,10 +24,12 @@ import type {
   TaskServices,
   Workload,
 } from "../contract.ts";
-import { attemptOutcome, callbackError, type Ending, errorFacts, reactionAnswer } from "./ending.ts";
-import { CLOSING, callbackSubject, sequence, subjectOf, waitingText } from "./job-wording.ts";
+import { attemptOutcome, maskedOutcome, withStoredOutput } from "./attempt-outcome.ts";
+import { callbackError, reactionAnswer } from "./callback-outcome.ts";
+import type { ChildEnd } from "./child-end.ts";
+import { errorFacts } from "./end-errors.ts";
+import { CLOSING, callbackSubject, sequence, storedText, subjectOf, waitingText } from "./job-wording.ts";
 import { IncomingOutput } from "./large-transfer.ts";
-import { maskOutcome } from "./masked-outcome.ts";
 import type { CallbackMessage, Question, ReactMessage, RunMessage } from "./protocol.ts";
 import { runEndReply } from "./run-end-reply.ts";
 
@@ -39,9 +39,9 @@ export interface JobSettings {
   readonly maxLogBytes: number;
   readonly memoryMb: number | null;
   readonly callbackTimeoutMs: number;
-  /** null: an output that is too large for the database fails its task. */
+  /** null: large outputs are not supported, and fail their task. */
   readonly outputs: LargeOutputs | null;
-  /** Names of environment variables that this process has and user code has not. */
+  /** Names of environment variables of this process that are not passed to user code. */
   readonly withheld: ReadonlySet<string>;
 }
 
@@ -59,14 +59,14 @@ abstract class BaseJob {
   readonly sender: SenderPlace;
   readonly runStartedAt: string | null;
   readonly settings: JobSettings;
-  /** "waiting" in the executor's line, "placed" with a process, "over" when its end was reported. */
-  state: "waiting" | "placed" | "over" = "waiting";
+  /** "waiting" in the queue of the executor, "placed" with a process, "ended" when its end is known. */
+  state: "waiting" | "placed" | "ended" = "waiting";
   /** By performance.now(); 0: not yet. */
   placedAt = 0;
-  /** When the try began, by performance.now(): what this machine calls a moment may be another one to the database. */
+  /** When the try started, by performance.now(): the clocks of this machine and the database may differ. */
   readonly begunAt: number;
   #processSecrets: Set<string> | null = null;
-  /** Set by the process that runs it: the disk is slower than the task's output. */
+  /** Set by the process that runs the job. Called when the log on disk falls behind the output of the task. */
   onPressure: ((high: boolean) => void) | null = null;
 
   constructor(
@@ -97,15 +97,15 @@ abstract class BaseJob {
   }
 
   /**
-   * @param secrets What earlier jobs in the same process were given: modules may have kept it, and this job may print
-   *   it. What this one is given is added.
+   * @param secrets The secrets of earlier jobs in the same process: modules may have kept them, and this job may print
+   *   them. The secrets of this job are added.
    */
   share(secrets: Set<string>): void {
     this.#processSecrets = secrets;
     if (secrets.size > 0) this.mask.inherit(new Set(secrets));
   }
 
-  /** Answers user code; what it is given and looks like a secret is hidden in the log from now on. */
+  /** Answers a request of user code. Secrets in the answer are masked in the log from now on. */
   async answer(ask: Question): Promise<Known | undefined> {
     const { services } = this.settings;
     if (ask.what === "recall" || ask.what === "remember" || ask.what === "startedBy")
@@ -129,44 +129,44 @@ abstract class BaseJob {
     return connection as Json | undefined;
   }
 
-  /** The attempt that it is; null: none. */
+  /** null: the job is not an attempt. */
   protected place(): AttemptPlace | null {
     return null;
   }
 
-  /** What is large among its inputs. */
+  /** The large values among the inputs. */
   get large(): readonly LargePlace[] {
     return [];
   }
 
-  /** @throws EngineError when it is not there, or not what was stored. */
+  /** @throws EngineError if the object is missing or differs from what was stored. */
   openLarge(value: LargeValue): Promise<OpenText> {
     const { outputs } = this.settings;
     if (outputs !== null) return outputs.open(value);
     return Promise.reject(new EngineError("OUTPUT_UNREADABLE", "This executor reads no large outputs."));
   }
 
-  /** A piece of a large output; only an attempt has one. Answers when there is room for more. */
+  /** A piece of a large output, which only an attempt has. Resolves when the next piece can be written. */
   piece(_text: string): Promise<void> {
     return Promise.resolve();
   }
 
-  /** Pieces of an output came: it is to be stored before the end is told. */
+  /** True if pieces of an output have arrived: the output is stored before the end is reported. */
   get hasLarge(): boolean {
     return false;
   }
 
-  keepLarge(_ending: Ending): Promise<void> {
+  keepLarge(_end: ChildEnd): Promise<void> {
     return Promise.resolve();
   }
 
-  /** Only an attempt of a task has steps to remember, and signals that started it. */
+  /** Only an attempt has recorded steps and starting signals. */
   protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
     return Promise.reject(new Error("only a task has steps"));
   }
 
-  /** Names the variable that the error may be about; says so in the log, too. */
-  protected explained(error: ErrorFacts, { report }: Ending): ErrorFacts {
+  /** Adds a hint to the error and to the log if the error names an environment variable that is not passed to tasks. */
+  protected explained(error: ErrorFacts, { report }: ChildEnd): ErrorFacts {
     const hint = missingVariableHint(error.message, this.settings.withheld, { given: report?.env ?? [] });
     if (hint === null) return error;
     this.log.engine("warn", hint);
@@ -188,7 +188,7 @@ export class AttemptJob extends BaseJob {
   readonly subject: string;
   readonly workload: Workload;
   #incoming: IncomingOutput | null = null;
-  #kept: OutputReference | ErrorFacts | null = null;
+  #stored: OutputReference | ErrorFacts | null = null;
 
   constructor(workload: Workload, settings: JobSettings) {
     super(
@@ -233,10 +233,10 @@ export class AttemptJob extends BaseJob {
   }
 
   message(): RunMessage {
-    const { attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs } = this.workload;
+    const { attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs } = this.workload;
     const { bundlePath: bundle, conf, run, signals, startedBy } = this.workload;
     const call = {
-      ...{ attempt, taskId, mapIndex, tryNumber, maxTries, step, elapsedMs, inputs, run, conf },
+      ...{ attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs, run, conf },
       ...(startedBy && { startedBy }),
     };
     const logLimit = this.settings.maxLogBytes;
@@ -258,47 +258,39 @@ export class AttemptJob extends BaseJob {
     return this.#incoming !== null;
   }
 
-  /** Before `ended`. Only an output that the attempt succeeds with is stored. */
-  override async keepLarge(ending: Ending): Promise<void> {
+  /** Called before `ended`. Stores the output only if the attempt has succeeded. */
+  override async keepLarge(end: ChildEnd): Promise<void> {
     const { outputs } = this.settings;
     const incoming = this.#incoming;
     if (incoming === null || outputs === null) return;
-    const outcome = attemptOutcome(this.subject, ending);
-    if (outcome.kind !== "success" || ending.report?.large !== true) return await incoming.discard();
+    const outcome = attemptOutcome(this.subject, end);
+    if (outcome.kind !== "success" || end.report?.large !== true) return await incoming.discard();
     const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
     try {
       const place = { dagId: run.dagId, runId, run: run.runId, taskId, mapIndex, attempt };
-      this.#kept = await outputs.keep(await incoming.whole(), place);
+      this.#stored = await outputs.keep(await incoming.whole(), place);
     } catch (error) {
-      this.#kept = errorFacts("OUTPUT_NOT_STORED", messageOf(error));
+      this.#stored = errorFacts("OUTPUT_NOT_STORED", messageOf(error));
     }
   }
 
-  #outcome(ending: Ending): AttemptOutcome {
-    const outcome = attemptOutcome(this.subject, ending);
-    const kept = this.#kept;
-    if (kept === null || outcome.kind !== "success") return outcome;
-    if ("message" in kept) return { kind: "failed", error: kept, retry: true };
-    this.log.engine(
-      "info",
-      `Its output has ${kept.bytes} bytes and is stored as ${kept.key} in ${kept.store}.`,
+  /** The event that reports the end. Writes the closing line of the log. */
+  ended(end: ChildEnd): ExecutorEvent {
+    const outcome = maskedOutcome(
+      withStoredOutput(attemptOutcome(this.subject, end), this.#stored),
+      this.mask,
     );
-    return { ...outcome, stored: kept };
-  }
-
-  /** The event that reports the end; says in the log what the user must know. */
-  ended(ending: Ending): ExecutorEvent {
-    const outcome = maskOutcome(this.#outcome(ending), this.mask);
     const event = { type: "ended", attempt: this.id, at: Date.now() } as const;
     if (outcome.kind === "failed") {
       this.log.engine("error", errorText(outcome.error));
-      return { ...event, outcome: { ...outcome, error: this.explained(outcome.error, ending) } };
+      return { ...event, outcome: { ...outcome, error: this.explained(outcome.error, end) } };
     }
+    if (outcome.kind === "success" && outcome.stored) this.log.engine("info", storedText(outcome.stored));
     if (outcome.kind === "skipped")
       this.log.engine("info", `Skipped: ${outcome.reason ?? "no reason given"}.`);
     else if (outcome.kind === "deferred") this.log.engine("info", waitingText(outcome));
     else if (outcome.kind === "rescheduled")
-      this.log.engine("info", `To be called again in ${durationText(outcome.afterMs)}.`);
+      this.log.engine("info", `Rescheduled: runs again in ${durationText(outcome.afterMs)}.`);
     else if (!this.log.silent) this.log.engine("info", CLOSING[outcome.kind]);
     return { ...event, outcome };
   }
@@ -331,15 +323,15 @@ export class CallbackJob extends BaseJob {
     return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
-  ended(ending: Ending): ExecutorEvent {
+  ended(end: ChildEnd): ExecutorEvent {
     const found =
-      ending.interference?.why === "cancel"
+      end.interference?.why === "cancel"
         ? errorFacts("CALLBACK_CANCELLED", `${this.subject} was cancelled.`)
-        : callbackError(this.subject, ending);
+        : callbackError(this.subject, end);
     const error = found === null ? null : maskedError(found, this.mask);
     if (error === null) return { type: "callbackEnded", callbackId: this.id, error };
     this.log.engine("error", `Callback failed: ${errorText(error)}`);
-    return { type: "callbackEnded", callbackId: this.id, error: this.explained(error, ending) };
+    return { type: "callbackEnded", callbackId: this.id, error: this.explained(error, end) };
   }
 }
 
@@ -358,7 +350,7 @@ export class ReactionJob extends BaseJob {
       settings,
       () => `Signal "${signal.key}", version ${signal.version}, for task "${taskId}".`,
     );
-    // Whoever submits it numbers reactions as he likes: it must not be taken for an attempt or a callback.
+    // Reaction ids are chosen by the scheduler: the prefix keeps them apart from attempts and callbacks.
     this.id = `reaction ${reactionId}`;
     this.subject = `onSignal of task "${taskId}"`;
     this.workload = workload;
@@ -374,8 +366,8 @@ export class ReactionJob extends BaseJob {
     return { k: "react", id: this.id, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
-  ended(ending: Ending): ExecutorEvent {
-    const { action, error } = reactionAnswer(this.subject, ending);
+  ended(end: ChildEnd): ExecutorEvent {
+    const { action, error } = reactionAnswer(this.subject, end);
     const { reactionId } = this.workload;
     if (error === null) {
       if (!this.log.silent) this.log.engine("info", `Answered ${action}.`);
@@ -383,11 +375,11 @@ export class ReactionJob extends BaseJob {
     }
     const facts = maskedError(error, this.mask);
     this.log.engine("error", `No answer: ${errorText(facts)}`);
-    return { type: "reactionEnded", reactionId, action: null, error: this.explained(facts, ending) };
+    return { type: "reactionEnded", reactionId, action: null, error: this.explained(facts, end) };
   }
 }
 
-/** How long a stream may take to end when it is asked to; null: it is none. */
+/** The grace period of a streaming task; null: the job is not one. */
 export function streamGrace(job: Job): number | null {
   return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
 }

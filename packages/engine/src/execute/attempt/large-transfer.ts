@@ -1,20 +1,20 @@
 /**
- * Large values between a supervisor and its child, in pieces: outputs to a draft on disk, inputs from proven objects.
- * Neither side of it holds a value as a whole here; the child does, for it is its own.
+ * Transfers large values between a supervisor and its child in pieces: outputs to a draft on disk, inputs from verified
+ * objects. The supervisor never holds a whole value in memory.
  */
 import type { Socket } from "node:net";
 import { apart, type Known, type LargePlace, type LargeValue } from "../../model/index.ts";
 import type { OpenText } from "../../output/large-outputs.ts";
 import type { OutputDraft } from "../../output/output-draft.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
-import { errorFacts } from "./ending.ts";
+import { errorFacts } from "./end-errors.ts";
 import type { Job } from "./job.ts";
 import type { EndedMessage, PieceTarget, ToChild } from "./protocol.ts";
 
-/** Objects that are proven while another one is sent. */
+/** Objects that are verified while another one is sent. */
 const AHEAD = 8;
 
-/** The way to the child. */
+/** The connection to the child. */
 export interface TransferWay {
   readonly socket: Socket;
   send(message: ToChild, done?: () => void): void;
@@ -25,14 +25,14 @@ export interface TransferWay {
 export class LargeTransfer {
   readonly #way: TransferWay;
   #slots = 0;
-  /** Pieces that are on their way to the disk. */
+  /** Pieces that are being written to disk. */
   #pending = 0;
 
   constructor(way: TransferWay) {
     this.#way = way;
   }
 
-  /** A piece of an output; the child waits while the disk is behind. */
+  /** Receives a piece of an output. The child is paused until it is written. */
   take(job: Job, text: string): void {
     const { socket } = this.#way;
     this.#pending++;
@@ -42,7 +42,7 @@ export class LargeTransfer {
     });
   }
 
-  /** Sends what is large, each proven before its first piece, some of them ahead; answers where the child finds it. */
+  /** Sends large values, each verified before its first piece is sent. Resolves with their places in the message. */
   async give(job: Job, places: readonly LargePlace[]): Promise<PieceTarget[]> {
     const values = [...new Map(places.map(({ value }) => [value.name, value])).values()];
     const slots = new Map(values.map(({ name }) => [name, ++this.#slots]));
@@ -78,25 +78,24 @@ export class LargeTransfer {
   }
 }
 
-/** Awaited later: until then its failure is nobody's fault. */
+/** Awaited later: until then a failure must not be an unhandled rejection. */
 function opened(job: Job, value: LargeValue): Promise<OpenText> {
   const opening = job.openLarge(value);
   opening.catch(() => {});
   return opening;
 }
 
-/** The end of an attempt that never began: an input of it could not be had. */
+/** The end of an attempt that never started, because an input could not be read. */
 export function withoutInputs({ id }: Job, error: unknown): EndedMessage {
   const code = error instanceof EngineError ? error.code : "OUTPUT_UNREADABLE";
   const outcome = { kind: "failed", error: errorFacts(code, messageOf(error)), retry: true } as const;
-  // Its callbacks have not run.
   return { k: "ended", id, outcome, logged: 0, dropped: 0, aborted: false, unclean: null };
 }
 
-/** What a child sends of one attempt's output before it reports the end. */
+/** The large output of one attempt, which the child sends before it reports the end. */
 export class IncomingOutput {
   readonly #draft: OutputDraft;
-  /** Pieces are written one after the other, in the order in which they came. */
+  /** Resolves when all pieces so far are written, in the order of their arrival. */
   #written: Promise<void>;
 
   constructor(draft: OutputDraft) {
@@ -111,7 +110,7 @@ export class IncomingOutput {
     return this.#written.catch(() => {});
   }
 
-  /** @throws when it could not be opened. */
+  /** @throws if the draft could not be opened. */
   async whole(): Promise<OutputDraft> {
     await this.#written;
     return this.#draft;

@@ -1,6 +1,6 @@
 /**
- * The messages between a supervisor and its task-runner child, as JSON lines on a socket pair. Log output does not
- * travel here: it has a pipe of its own (log-frame.ts), so that a flood blocks the writer instead of filling a queue.
+ * The messages between a supervisor and its task-runner child, as JSON lines on a socket pair. Log output has a pipe of
+ * its own (log-frame.ts), so that a flood blocks the writer instead of filling a queue.
  */
 
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
@@ -25,7 +25,7 @@ export const LOG_FD = 4;
 /** Characters of a large value that one message carries. */
 export const PIECE_LENGTH = 64 * 1024;
 
-/** Where in a call or a reply a large value belongs, and the number under which its pieces came. */
+/** The place of a large value in a call or a reply, and the number of its pieces. */
 export interface PieceTarget {
   readonly at: readonly (string | number)[];
   readonly slot: number;
@@ -33,18 +33,18 @@ export interface PieceTarget {
 
 interface Assignment<K extends string, C> {
   readonly k: K;
-  /** The attempt, or what the callback or the reaction is called. */
+  /** The id of the attempt, the callback or the reaction. */
   readonly id: string;
   readonly bundle: string;
   readonly call: Omit<C, "host">;
-  /** Bytes of log after which the child drops output at its source. */
+  /** Bytes of log after which the child drops output. */
   readonly logLimit: number;
-  /** Of the call's inputs; left out: none is large. */
+  /** The large inputs of the call. */
   readonly large?: readonly PieceTarget[];
 }
 
 export interface RunMessage extends Assignment<"run", TaskCall> {
-  /** Those of the call's `startedBy`; left out: the child has to ask for them. */
+  /** The signals of `startedBy`; left out: the child requests them when they are needed. */
   readonly signals?: readonly ReceivedSignal[];
 }
 export type CallbackMessage = Assignment<"callback", Omit<CallbackCall, "trigger">>;
@@ -52,7 +52,7 @@ export type ReactMessage = Assignment<"react", ReactCall>;
 
 export type JobMessage = RunMessage | CallbackMessage | ReactMessage;
 
-/** What the program answers to them. */
+/** What the program returns for a job. */
 export type JobOutcome = TaskOutcome | CallbackOutcome | ReactOutcome;
 
 export type ToChild =
@@ -63,7 +63,7 @@ export type ToChild =
       readonly n: number;
       readonly value?: Json;
       readonly error?: string;
-      /** What is for user code to know of the error; left out where only the engine's log says more. */
+      /** The error code for user code; left out if the details are only in the engine's log. */
       readonly code?: string;
       readonly large?: readonly PieceTarget[];
     }
@@ -71,7 +71,7 @@ export type ToChild =
   | { readonly k: "piece"; readonly slot: number; readonly text: string }
   | { readonly k: "exit" };
 
-/** What user code asks for while it runs. */
+/** The requests of user code while it runs. */
 export type Question =
   | { readonly what: "output"; readonly taskId: string; readonly mapIndex: number | null }
   /** `name`: of the environment variable that it is read for. */
@@ -87,7 +87,7 @@ export type Question =
   /** Of a trigger that waits for something in our own database. */
   | { readonly what: "check"; readonly trigger: TriggerCall };
 
-/** What to tell user code when its question could not be answered. */
+/** The error message for user code if its request failed. */
 export function failureText(ask: Question): string {
   return `The engine could not ${TASKS[ask.what](ask as never)}; see its log for the reason.`;
 }
@@ -106,21 +106,22 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
   isLatest: () => "find out whether this run is the latest",
 };
 
+/** The child's report of the end of a job. */
 export interface EndedMessage {
   readonly k: "ended";
   readonly id: string;
   readonly outcome: JobOutcome;
-  /** All bytes this child ever wrote to the log pipe: the log is complete when that many were read. */
+  /** All bytes that this child has written to the log pipe: the log is complete when that many are read. */
   readonly logged: number;
   /** Bytes of this attempt's output that the child dropped because of `logLimit`. */
   readonly dropped: number;
-  /** The abort had reached user code before it ended. */
+  /** The abort reached user code before the job ended. */
   readonly aborted: boolean;
-  /** Why this process must not run another task; null when it may. */
+  /** Why this process must not run another task; null: it may. */
   readonly unclean: string | null;
-  /** The output of the success is what came in pieces. */
+  /** The output was sent in pieces. */
   readonly large?: true;
-  /** Names of environment variables that were set for it. Left out: none. */
+  /** Names of environment variables that were set for the job. */
   readonly env?: readonly string[];
 }
 
@@ -131,14 +132,14 @@ export type FromChild =
   | { readonly k: "piece"; readonly id: string; readonly text: string }
   | EndedMessage;
 
-/** Of a message that cannot be understood: what its sender waits for, or that it has nothing more to say about the job. */
+/** For an invalid message: the request that waits for a reply, or "end" if it was to report the end of the job. */
 export function misunderstood(raw: unknown, id: string | undefined): { question: number } | "end" | null {
   if (!isRecord(raw) || raw.id !== id) return null;
   if (raw.k === "ended") return "end";
   return raw.k === "request" && typeof raw.n === "number" ? { question: raw.n } : null;
 }
 
-/** A message as it comes from a process that runs user code: trusted only after this. */
+/** Validates a message of the child, which runs user code. null: invalid. */
 export function readFromChild(raw: unknown): FromChild | null {
   if (!isRecord(raw)) return null;
   if (raw.k === "ready") return { k: "ready" };
@@ -179,15 +180,15 @@ function isSignal(raw: unknown): boolean {
   return isName(raw.namespace) && isName(raw.key) && !OWN_NAMESPACES.has(raw.namespace as string);
 }
 
-/** Told with a success, and never by itself. */
+/** Asset signals are sent with a success only. */
 function isOfAsset(raw: unknown): boolean {
   return isRecord(raw) && raw.namespace === "asset";
 }
 
-/** What these say is the engine's word. */
+/** Only the engine sends signals in these namespaces. */
 const OWN_NAMESPACES: ReadonlySet<string> = new Set(["task", "run", "action", "webhook", "deadline"]);
 
-/** PostgreSQL takes no NUL in text. */
+/** PostgreSQL does not store NUL in text. */
 function isName(raw: unknown): boolean {
   return typeof raw === "string" && raw.length > 0 && raw.length <= 1_000 && !raw.includes("\0");
 }

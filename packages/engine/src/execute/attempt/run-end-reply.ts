@@ -1,4 +1,4 @@
-/** How another run stands, on its way to a child: as lists, since large outputs travel in lists only. */
+/** The state of another run as a reply to a child: as lists, because large outputs are transferred in lists only. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunEnd, SettledInput } from "@tradewind/sdk/program";
 import type { Known } from "../../model/index.ts";
@@ -12,7 +12,7 @@ export function runEndReply(found: FoundRun | null): Known {
   return [found.state, tasks];
 }
 
-/** What the child makes of it. */
+/** Decodes the reply in the child. */
 export function readRunEnd(reply: Json): RunEnd | null {
   if (reply === null) return null;
   const [state, tasks] = reply as [string, [string, SettledInput["state"], Json | undefined][]];

@@ -1,4 +1,4 @@
-/** How the process of a task-runner is started: what it is given, and whose it is. */
+/** Starts the process of a task-runner. */
 import { type ChildProcess, spawn } from "node:child_process";
 import type { OutputLimits } from "../../output/output-limits.ts";
 import { type ProcessUser, userCodeProcess } from "../../service/process-user.ts";
@@ -11,11 +11,11 @@ export interface ChildOptions {
   readonly user: ProcessUser | null;
   /** V8's heap limit; null leaves the default. */
   readonly heapMb: number | null;
-  /** Told once, not with each task. */
+  /** Passed once at the start, not with each task. */
   readonly limits: OutputLimits;
 }
 
-/** It leads a process group of its own. @throws when the system refuses to start a process at all. */
+/** The child leads its own process group. @throws if the system refuses to start a process. */
 export function startChild(options: ChildOptions): ChildProcess {
   const heap = options.heapMb === null ? [] : [`--max-old-space-size=${options.heapMb}`];
   const { inline, most } = options.limits;

@@ -4,9 +4,9 @@
  *   starting ──ready──→ idle ──run──→ busy ──ended──→ settling ──→ idle
  *       └───────────────┴──────────────┴── exit, retire ───────────────→ gone
  *
- * The child leads a process group of its own: a kill reaches whatever it started. While busy, exactly one of two things
- * ends the job: the child's `ended` message, or the end of the process. "settling": the child has reported, but the last
- * bytes of its output are still on their way through other pipes; the job is over when they are in its log.
+ * The child leads its own process group, so that a kill reaches its descendants. While it is busy, exactly one of two
+ * events ends the job: the child's `ended` message, or the exit of the process. "settling": the child has reported, but
+ * the last bytes of its output are still in other pipes; the job ends when they are in its log.
  */
 import type { ChildProcess } from "node:child_process";
 import type { Socket } from "node:net";
@@ -17,8 +17,9 @@ import { MemoryWatch } from "../../child/memory-watch.ts";
 import { FrameReader } from "../../log/log-frame.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
+import type { ChildEnd } from "./child-end.ts";
 import { Deadline } from "./deadline.ts";
-import { announce, type Ending, type Interference, isOrdinary, overruled } from "./ending.ts";
+import { announce, type Interference, isGraceful, overruled } from "./interference.ts";
 import type { Job } from "./job.ts";
 import { LargeTransfer, withoutInputs } from "./large-transfer.ts";
 import {
@@ -33,20 +34,20 @@ import {
 import { type ChildOptions, startChild } from "./task-child.ts";
 
 export interface TaskProcessOptions extends ChildOptions {
-  /** For who names no grace period of his own. */
+  /** Default grace period. */
   readonly graceMs: number;
   readonly logger: Logger;
 }
 
-/** Who is told about the process. Each of the three comes at most once per start, job, and process. */
+/** `ready` is called at most once per process, `jobEnded` once per job, `gone` once per process. */
 export interface TaskProcessListener {
   ready(process: TaskProcess): void;
-  /** The process is idle again, unless `unfit` says why it must not be used again. */
-  over(process: TaskProcess, job: Job, ending: Ending): void;
+  /** The process is idle again, unless `unfit` is set. */
+  jobEnded(process: TaskProcess, job: Job, end: ChildEnd): void;
   gone(process: TaskProcess, reason: string): void;
 }
 
-/** How long the pipes may stay silent before we stop waiting for what should still come. */
+/** Output that is missing is given up after the pipes have been silent for this long. */
 const SILENCE_MS = 250;
 const EXIT_MS = 2_000;
 const STRAY_LENGTH = 2_000;
@@ -55,11 +56,11 @@ export class TaskProcess {
   readonly heapMb: number | null;
   /** By performance.now(). */
   readonly startedAt = performance.now();
-  /** Jobs given to it so far; 0 is a process no user code has run in. */
+  /** Number of jobs so far; 0: no user code has run in this process. */
   jobs = 0;
-  /** Bundles it has imported. */
+  /** Hashes of the imported bundles. */
   readonly bundles = new Set<string>();
-  /** Why it must not get another job; null while it may. */
+  /** Why the process must not get another job; null: it may. */
   unfit: string | null = null;
   /** When it last became idle (ms). */
   idleSince = 0;
@@ -73,27 +74,27 @@ export class TaskProcess {
   readonly #secrets = new Set<string>();
   #job: Job | null = null;
   #report: EndedMessage | null = null;
-  #exit: Ending["exit"] = null;
+  #exit: ChildEnd["exit"] = null;
   #interference: Interference | null = null;
   readonly #timeout = new Deadline();
   readonly #kill = new Deadline();
   #silence: NodeJS.Timeout | null = null;
   #memory: MemoryWatch | null = null;
   #settling = false;
-  /** The job's large inputs are being sent: it has not begun yet. */
+  /** The large inputs of the job are being sent: its code has not started. */
   #isProviding = false;
   #held = false;
-  /** What it said while it had no job: the only witness when it does not even start. */
+  /** Output without a job: the only clue if the process does not start. */
   #stray = "";
   #gone = false;
 
-  /** @throws when the system refuses to start a process at all. */
+  /** @throws if the system refuses to start a process. */
   constructor(options: TaskProcessOptions, listener: TaskProcessListener) {
     this.#options = options;
     this.#listener = listener;
     this.heapMb = options.heapMb;
     this.#child = startChild(options);
-    // First of all: a refused start is told by this event even when the pipes below do not exist.
+    // First: this event reports a refused start, in which case the pipes below do not exist.
     this.#child.on("error", (error) => this.#failed(error));
     const [, stdout, stderr] = this.#child.stdio;
     const pipe = this.#child.stdio[LOG_FD] as Readable;
@@ -142,19 +143,19 @@ export class TaskProcess {
         this.interrupt({ why: "memory", limitMb: memoryMb, usedMb }),
       );
     }
-    if (job.large.length === 0) this.#send(job.message());
+    if (job.large.length === 0) this.#channel.send(job.message());
     else void this.#provide(job);
   }
 
-  /** Ends the current job early: user code is asked first where it can be, then the process group is killed. */
+  /** Ends the current job early: aborts user code if it is running, then kills the process group. */
   interrupt(interference: Interference): void {
     const job = this.#job;
     if (job === null || this.#report !== null || this.#exit !== null) return;
     const earlier = this.#interference;
-    // It has been asked to stop, or worse.
+    // The job is being ended already.
     if (earlier !== null && interference.why === "timeout") return;
-    job.log.engine(isOrdinary(interference) ? "info" : "warn", announce(interference));
-    // The first reason stands; only a cancel overrides it.
+    job.log.engine(isGraceful(interference) ? "info" : "warn", announce(interference));
+    // The first reason counts, unless a cancel replaces it.
     if (interference.why === "cancel") this.#interference = overruled(earlier, interference);
     else this.#interference = earlier ?? interference;
     const isAsked = interference.why === "cancel" || interference.why === "timeout";
@@ -162,25 +163,25 @@ export class TaskProcess {
     else this.#askToStop(job, interference, earlier !== null);
   }
 
-  /** Not needed any more. Leaves politely when it is idle and clean; otherwise the whole group is killed. */
+  /** Ends the process: an idle and clean one exits by itself, otherwise the whole group is killed. */
   retire(): void {
     if (this.unfit === null) this.unfit = "retired";
     if (this.#gone || this.#exit !== null) return;
     if (this.busy || this.unfit !== "retired") this.#killGroup();
     else {
-      this.#send({ k: "exit" });
+      this.#channel.send({ k: "exit" });
       this.#kill.within(EXIT_MS, () => this.#killGroup());
     }
   }
 
-  /** @param again It knows already; but it may have less time from now on. */
+  /** @param again The abort was sent before; only the grace period may become shorter. */
   #askToStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
     const isCancel = asked.why === "cancel";
     const graceMs = (isCancel ? asked.graceMs : undefined) ?? this.#options.graceMs;
     const reason = isCancel
       ? asked.reason
       : `${job.subject} exceeded its timeout of ${durationText(asked.limitMs)}`;
-    if (!again) this.#send({ k: "abort", id: job.id, why: asked.why, reason });
+    if (!again) this.#channel.send({ k: "abort", id: job.id, why: asked.why, reason });
     this.#kill.within(graceMs, () => {
       job.log.engine(
         "warn",
@@ -190,15 +191,15 @@ export class TaskProcess {
     });
   }
 
-  /** What is large among the inputs goes ahead of the job. If it cannot be had, the attempt has failed without it. */
+  /** Sends large inputs before the job. If one cannot be read, the attempt fails without being started. */
   async #provide(job: Job): Promise<void> {
     this.#isProviding = true;
     try {
       const large = await this.#transfer.give(job, job.large);
-      if (this.#job === job && this.#exit === null) this.#send({ ...job.message(), large });
+      if (this.#job === job && this.#exit === null) this.#channel.send({ ...job.message(), large });
     } catch (error) {
       if (this.#job !== job || this.#exit !== null) return;
-      // Some of it may have been sent.
+      // Some inputs may have been sent.
       this.unfit ??= "got only some of its inputs";
       this.#report = withoutInputs(job, error);
       this.#over();
@@ -211,14 +212,18 @@ export class TaskProcess {
     const message = readFromChild(raw);
     if (message === null) {
       const lost = misunderstood(raw, this.#job?.id);
-      this.#distrust("sent a message that makes no sense", lost === "end");
+      this.#distrust("sent an invalid message", lost === "end");
       // The message may come from a newer SDK. Without a reply the task would wait forever.
       if (lost !== null && lost !== "end")
-        this.#send({ k: "reply", n: lost.question, error: "This engine does not understand the question." });
+        this.#channel.send({
+          k: "reply",
+          n: lost.question,
+          error: "This engine does not support the request.",
+        });
     } else if (message.k === "ready") {
       if (this.jobs === 0) this.#listener.ready(this);
     } else if (message.id !== this.#job?.id || this.#report !== null) {
-      this.#distrust(`spoke for attempt ${message.id}`);
+      this.#distrust(`reported for attempt ${message.id}`);
     } else if (message.k === "request") void this.#answer(this.#job, message.n, message.ask);
     else if (message.k === "piece") this.#transfer.take(this.#job, message.text);
     else this.#ended(message);
@@ -232,7 +237,7 @@ export class TaskProcess {
     if (!this.#settling) this.#afterSilence(() => this.#over());
   }
 
-  /** The report is here; the job is over once everything the child wrote before it is in the log. */
+  /** After the report: the job ends when everything that the child wrote before it is in the log. */
   #settle(): void {
     const report = this.#report;
     if (report === null || this.#settling || this.#frames.consumed < report.logged) return;
@@ -246,7 +251,7 @@ export class TaskProcess {
     if (job === null) return;
     this.#clearTimers();
     job.log.flush();
-    const ending: Ending = {
+    const end: ChildEnd = {
       interference: this.#interference,
       report: this.#report,
       exit: this.#report === null ? this.#exit : null,
@@ -256,7 +261,7 @@ export class TaskProcess {
     this.#job = null;
     this.#settling = false;
     this.#hold(false);
-    this.#listener.over(this, job, ending);
+    this.#listener.jobEnded(this, job, end);
     if (this.#exit !== null) this.#leave();
   }
 
@@ -266,13 +271,12 @@ export class TaskProcess {
     } catch (error) {
       const { logger } = this.#options;
       const facts = { attempt: job.id, error: messageOf(error) };
-      // A refusal is an answer, and the task's to deal with. Of other errors the details (hosts, statements) are for the
-      // operator, not for user code.
+      // An EngineError is passed to user code. The details of other errors (hosts, statements) are for the operator only.
       const said = error instanceof EngineError ? error : { message: failureText(ask) };
-      if (said === error) logger.debug("a question of a task was refused", facts);
-      else logger.error("a question of a task could not be answered", facts);
+      if (said === error) logger.debug("rejected a request of a task", facts);
+      else logger.error("request of a task failed", facts);
       const code = "code" in said ? { code: said.code } : {};
-      if (this.#job === job) this.#send({ k: "reply", n, error: said.message, ...code });
+      if (this.#job === job) this.#channel.send({ k: "reply", n, error: said.message, ...code });
     }
   }
 
@@ -282,13 +286,13 @@ export class TaskProcess {
   }
 
   #frameBytes(bytes: Buffer): void {
-    if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe by itself");
+    if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe");
     if (this.#report !== null) this.#settle();
   }
 
   /**
-   * User code got at our channel: what it said is ignored, and the process does not get another task. Once nothing
-   * can be understood any more (`isBroken`), it cannot report the one it has either.
+   * User code wrote to the engine's channel: the message is ignored, and the process gets no other task. If the channel is
+   * unreadable (`isBroken`), the process is killed, because it cannot report the end of its current task either.
    */
   #distrust(what: string, isBroken = false): void {
     this.unfit ??= what;
@@ -296,7 +300,7 @@ export class TaskProcess {
       pid: this.pid,
       what,
     });
-    // Noted as ours, lest the end be taken for the system's doing.
+    // Recorded, so that the exit is not attributed to the operating system.
     if (isBroken) this.interrupt({ why: "protocol", what });
     if (isBroken || !this.busy) this.#killGroup();
   }
@@ -319,7 +323,7 @@ export class TaskProcess {
   }
 
   #failed(error: Error): void {
-    // Also raised when a signal could not be delivered: then the process is ending, and `exit` follows.
+    // Also emitted when a signal could not be delivered: then the process is exiting, and `exit` follows.
     if (this.#child.pid !== undefined) return;
     this.#exit = { code: null, signal: null };
     this.unfit ??= messageOf(error);
@@ -334,7 +338,7 @@ export class TaskProcess {
     this.#listener.gone(this, [this.unfit, how, this.#stray].filter(Boolean).join("; "));
   }
 
-  /** For output that never comes: a stranger holds the pipe open, or user code wrote half a frame into it. */
+  /** For output that never arrives: another process holds the pipe open, or user code wrote half a frame into it. */
   #afterSilence(done: () => void): void {
     const job = this.#job;
     let heard = -1;
@@ -361,17 +365,13 @@ export class TaskProcess {
     }
   }
 
-  #send(message: ToChild): void {
-    this.#channel.send(message);
-  }
-
   #killGroup(): void {
     const { pid } = this.#child;
     if (pid === undefined) return;
     try {
       process.kill(-pid, "SIGKILL");
     } catch {
-      // Nobody left in the group.
+      // The group has no process any more.
     }
   }
 

@@ -11,7 +11,7 @@ const inMs = (trustedMs: number, endsMs: number) => ({
   endsAt: performance.now() + endsMs,
 });
 
-test("when trust in the lease ends, what waits is lost at once and what runs is killed before the lease ends", async () => {
+test("when the lease is no longer trusted, waiting attempts are lost at once and running ones are killed before it ends", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const running = under.submit("deaf");
   await under.started(running.attempt);
@@ -29,13 +29,13 @@ test("when trust in the lease ends, what waits is lost at once and what runs is 
   expect((await under.run("noop")).kind).toBe("success");
 });
 
-test("an executor that was asleep when trust ended starts nothing, and what the guardian killed is lost", async () => {
+test("an executor that slept past the lease starts nothing, and reports attempts killed by the guardian as lost", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const running = under.submit("deaf");
   const pid = await under.started(running.attempt);
   under.submit("noop", { attempt: "waiting" });
   under.executor.extendLease(inMs(50, 100));
-  // No timer of this process runs meanwhile, and the first thing it sees is the end of the task's process.
+  // No timer of this process runs meanwhile: the first event is the exit of the task's process.
   const until = performance.now() + 400;
   while (performance.now() < until);
   await under.event((event) => event.type === "ended");
@@ -45,7 +45,7 @@ test("an executor that was asleep when trust ended starts nothing, and what the 
   expect(() => process.kill(pid, 0)).toThrow();
 });
 
-test("the guardian kills the groups at the end of the lease unless it is extended, though the engine is there", async () => {
+test("the guardian kills the process groups at the end of a lease that is not extended, although the engine is alive", async () => {
   const { guardian: entry } = await childEntries();
   const guardian = new Guardian(silentLogger);
   const task = spawn("sleep", ["1000"], { detached: true, stdio: "ignore" });

@@ -1,10 +1,10 @@
 /**
- * How long this executor may run attempts for its owner. Before each start the clock is asked, not a flag: a process that
- * slept starts nothing before its timers have run. Once trust has ended, whatever was placed before is stopped, by this
- * executor within half of the margin, or by the guardian when the lease ends.
+ * How long this executor may run attempts for its owner. Each start compares the clock, not a flag: a process that slept
+ * starts nothing before its timers have run. When trust has ended, all placed attempts are stopped: by this executor
+ * within half of the margin, or by the guardian when the lease ends.
  */
 
-import type { Ending } from "../attempt/ending.ts";
+import type { ChildEnd } from "../attempt/child-end.ts";
 import type { LeaseTerm } from "../contract.ts";
 
 export const LEASE_ENDED = "the scheduler could not renew its lease";
@@ -15,7 +15,7 @@ export class ExecutionLease {
   #term: LeaseTerm = { trustedUntil: Number.POSITIVE_INFINITY, endsAt: Number.POSITIVE_INFINITY };
   #timer: NodeJS.Timeout | null = null;
   #isStopped = false;
-  /** What was placed before this moment has been stopped. */
+  /** Attempts placed before this moment have been stopped. */
   #stoppedBefore = Number.NEGATIVE_INFINITY;
 
   constructor(onTrustEnded: (graceMs: number) => void) {
@@ -27,7 +27,7 @@ export class ExecutionLease {
   }
 
   extend(term: LeaseTerm): void {
-    // The process slept past the end, and its timer has not run yet.
+    // The process slept past the end, and the timer has not fired yet.
     if (!this.isTrusted()) this.#stop();
     this.#term = term;
     if (this.isTrusted()) this.#isStopped = false;
@@ -39,19 +39,19 @@ export class ExecutionLease {
     this.#timer = null;
   }
 
-  /** Whether what began then has been stopped. */
+  /** Whether a process or job that started at `since` has been stopped. */
   isCut(since: number): boolean {
     return since < this.#stoppedBefore || !this.isTrusted();
   }
 
-  /** How the process of a job came to its end: one that the guardian killed did not die by itself. */
-  cut(placedAt: number, ending: Ending): Ending {
-    const isOwn = ending.report !== null || ending.interference !== null;
-    if (isOwn || !this.isCut(placedAt)) return ending;
-    return { ...ending, interference: { why: "stop", reason: LEASE_ENDED } };
+  /** Marks the end of a job whose process the guardian killed: the process did not die by itself. */
+  cut(placedAt: number, end: ChildEnd): ChildEnd {
+    const isOwn = end.report !== null || end.interference !== null;
+    if (isOwn || !this.isCut(placedAt)) return end;
+    return { ...end, interference: { why: "stop", reason: LEASE_ENDED } };
   }
 
-  /** One timer that follows the term, rather than one per renewal. */
+  /** One timer that follows the term, not one per renewal. */
   #arm(): void {
     this.#timer = setTimeout(
       () => {

@@ -1,4 +1,4 @@
-/** What the local executor can be given. */
+/** The options of the local executor. */
 import type { LargeOutputs } from "../../output/large-outputs.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { ProcessUser } from "../../service/process-user.ts";
@@ -9,30 +9,29 @@ import type { TaskServices } from "../contract.ts";
 export interface LocalExecutorOptions {
   /** Attempts at a time. 0: no limit, and a fresh process for each. */
   readonly parallelism: number;
-  /** In addition, for streaming tasks only. They take these first, then ordinary ones. */
+  /** Additional slots for streaming tasks, which use these first, then ordinary ones. */
   readonly streamingSlots?: number;
   readonly services: TaskServices;
   readonly logger: Logger;
-  /** From asking a task to stop to killing it, unless the task has a grace period of its own. */
+  /** Default grace period, from the abort of a task to the kill of its process group. */
   readonly graceMs?: number;
-  /** Tasks per process, at most. */
+  /** Maximum number of tasks per process. */
   readonly recycleAfter?: number;
-  /** A process is replaced when it holds more than this; looked at after every `weighEvery` tasks. */
+  /** A process that holds more memory is replaced; checked after every `weighEvery` tasks. */
   readonly maxIdleMb?: number;
   readonly weighEvery?: number;
-  /** Most workloads held beyond `parallelism`; how many it is depends on how short tasks are. */
+  /** Maximum number of workloads queued beyond `parallelism`; the actual number depends on the duration of tasks. */
   readonly prefetch?: number;
   /** Per attempt. */
   readonly maxLogBytes?: number;
-  /** For tasks that name no limit themselves; null for none. */
+  /** Default limit; null: none. */
   readonly memoryMb?: number | null;
-  /** For callbacks. */
   readonly callbackTimeoutMs?: number;
-  /** Where large outputs go, and come from. It is closed with this. Without it outputs are small. */
+  /** The store of large outputs, closed with the executor. Left out: large outputs fail their task. */
   readonly outputs?: LargeOutputs;
-  /** Where user code runs; the current folder unless told. */
+  /** The working directory of user code; default: the current one. */
   readonly cwd?: string;
-  /** The account that user code runs as, which needs root; left out, that of this process. */
+  /** The account of user code, which needs root; default: that of this process. */
   readonly user?: ProcessUser | null | undefined;
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the executor itself costs: `node --conditions=source local-executor.bench.ts`. No database, no SDK; a program
- * whose tasks do nothing.
+ * Measures the cost of the executor: `node --conditions=source local-executor.bench.ts`. No database, no SDK; the tasks
+ * do nothing.
  */
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -69,7 +69,7 @@ async function open(parallelism: number) {
   });
   return {
     executor,
-    /** As a scheduler does it: what has ended makes room for as many as `freeSlots` says. */
+    /** As a scheduler does it: submits as many as `freeSlots` allows. */
     fill: (count: number) =>
       new Promise<void>((resolve) => {
         let submitted = 0;
@@ -101,7 +101,7 @@ function workload(): Workload {
     maxTries: 0,
     bundleHash: "bench",
     bundlePath,
-    step: null,
+    resumePoint: null,
     elapsedMs: 0,
     inputs: {},
     run: {

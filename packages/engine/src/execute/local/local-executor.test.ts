@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { ExecutorUnderTest } from "../../../test/execute/executor-under-test.ts";
 
 describe("endings", () => {
-  test("a task's own outcome is passed on, with everything it was given", async () => {
+  test("the outcome of a task is reported, with all its inputs in place", async () => {
     await using under = await ExecutorUnderTest.start();
     const inputs = { rows: { state: "success", value: [1, 2] } } as const;
     expect(await under.output("echo", { inputs, conf: { region: "eu" }, tryNumber: 3 })).toEqual({
@@ -20,7 +20,7 @@ describe("endings", () => {
     expect(failed).toMatchObject({ error: { message: "it went wrong", code: null } });
   });
 
-  test("user code reads outputs and variables; an unreadable one does not tell why", async () => {
+  test("user code reads outputs and variables, and gets no details of a database error", async () => {
     await using under = await ExecutorUnderTest.start();
     const answers = { output: { dagRunId: 7, taskId: "upstream" }, variable: "a value", missing: true };
     expect(await under.output("ask")).toEqual(answers);
@@ -29,14 +29,14 @@ describe("endings", () => {
     expect(message).not.toContain("postgres");
   });
 
-  test("a task that ends its process has failed, whatever the exit code", async () => {
+  test("a task that exits its process has failed, with any exit code", async () => {
     await using under = await ExecutorUnderTest.start();
     expect(await under.run("exit", { conf: { code: 0 } })).toMatchObject({
       kind: "failed",
       retry: true,
       error: {
         code: "TASK_PROCESS_DIED",
-        message: expect.stringMatching(/exit code 0 before the task did\. Let it return instead/),
+        message: expect.stringMatching(/exit code 0 before the task did\. Return from the task instead/),
       },
     });
     const died = await under.run("exit", { conf: { code: 3 } });
@@ -46,7 +46,7 @@ describe("endings", () => {
     expect(JSON.stringify(died)).toContain("last words");
   });
 
-  test("death by a signal names the signal and the last words", async () => {
+  test("the error of a process that died by a signal has the signal and the last lines on stderr", async () => {
     await using under = await ExecutorUnderTest.start();
     const { attempt } = under.submit("signal", { conf: { signal: "SIGSEGV" } });
     const died = await under.ended(attempt);
@@ -59,7 +59,7 @@ describe("endings", () => {
   test.each([
     ["throwLater", "thrown in a timer"],
     ["rejectUnseen", "unhandled rejection"],
-  ])("an error outside the task's promise fails it: %s", async (taskId, message) => {
+  ])("an error outside the promise of the task fails the task: %s", async (taskId, message) => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const first = under.submit(taskId);
     expect(await under.ended(first.attempt)).toMatchObject({
@@ -71,7 +71,7 @@ describe("endings", () => {
     expect(pid).not.toBe(await under.started(first.attempt));
   });
 
-  test("a task whose promise nothing can settle is found out, one that waits for its abort is not", async () => {
+  test("a task whose promise can never settle fails, unless it waits for its abort", async () => {
     await using under = await ExecutorUnderTest.start();
     expect(await under.run("neverSettles")).toMatchObject({
       kind: "failed",
@@ -88,7 +88,7 @@ describe("endings", () => {
     }
   });
 
-  test("outputs that are too large or not JSON are refused for good", async () => {
+  test("outputs that are too large or not JSON fail without a retry", async () => {
     await using under = await ExecutorUnderTest.start();
     expect(await under.run("big")).toMatchObject({
       kind: "failed",
@@ -102,7 +102,7 @@ describe("endings", () => {
     });
   });
 
-  test("a bundle without the DAG, and one that is missing, fail their task only", async () => {
+  test("a bundle that is missing or lacks the DAG fails only its task", async () => {
     await using under = await ExecutorUnderTest.start();
     const run = { ...under.workload("noop").run, dagId: "other" };
     expect(await under.run("noop", { run })).toMatchObject({
@@ -119,7 +119,7 @@ describe("endings", () => {
 });
 
 describe("limits", () => {
-  test("timeout: a task that listens ends itself, and has failed", async () => {
+  test("timeout: a task that ends after the abort has failed", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 20_000 });
     const { attempt } = under.submit("polite", { timeoutMs: 50 });
     expect(await under.ended(attempt)).toMatchObject({
@@ -130,7 +130,7 @@ describe("limits", () => {
     expect(JSON.stringify(await under.log(attempt))).toContain("asked to stop: TimeoutError");
   });
 
-  test.each(["deaf", "loop"])("timeout: a task that does not listen is killed: %s", async (taskId) => {
+  test.each(["deaf", "loop"])("timeout: a task that ignores the abort is killed: %s", async (taskId) => {
     await using under = await ExecutorUnderTest.start({ graceMs: 50 });
     const { attempt } = under.submit(taskId, { timeoutMs: 200, conf: { file: join(under.dir, "pids") } });
     const outcome = await under.ended(attempt);
@@ -149,7 +149,7 @@ describe("limits", () => {
     expect(await under.run("pid", { timeoutMs: 2 ** 40 })).toMatchObject({ kind: "success" });
   });
 
-  test("memory: the process is killed when it holds more than the limit", async () => {
+  test("memory: a process over the limit is killed", async () => {
     await using under = await ExecutorUnderTest.start();
     const outcome = await under.run("memory", { memoryMb: 200 });
     expect(outcome).toMatchObject({
@@ -167,7 +167,7 @@ describe("limits", () => {
 });
 
 describe("cancel", () => {
-  test("a running task is asked, then killed; whatever it says, it is cancelled", async () => {
+  test("a running task is aborted, then killed, and is cancelled with any outcome", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 50 });
     for (const taskId of ["polite", "deaf"]) {
       const { attempt } = under.submit(taskId);
@@ -177,7 +177,7 @@ describe("cancel", () => {
     }
   });
 
-  test("a task still waiting here never starts", async () => {
+  test("a waiting task never starts", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const gate = join(under.dir, "gate");
     const first = under.submit("hold", { conf: { gate } });
@@ -201,7 +201,7 @@ describe("cancel", () => {
 });
 
 describe("callbacks", () => {
-  test("run in a child and are reported, good or bad", async () => {
+  test("run in a child, and their success or failure is reported", async () => {
     await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 300, graceMs: 20 });
     const file = join(under.dir, "called");
     const error = { name: "Error", message: "m", stack: null, code: "TASK_TIMEOUT" };
@@ -218,7 +218,7 @@ describe("callbacks", () => {
 });
 
 describe("stop", () => {
-  test("drains: what runs may end, what waits is lost; a stop asks the rest to end, then kills it", async () => {
+  test("drains: running attempts may end, waiting ones are lost; a stop aborts the rest, then kills it", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 2 });
     const gate = join(under.dir, "gate");
     const quick = under.submit("hold", { conf: { gate } });
@@ -245,13 +245,13 @@ describe("stop", () => {
     expect(await under.ended(late.attempt)).toMatchObject({ kind: "lost" });
   });
 
-  test("asks streams at once, which would never end, and has them started elsewhere; they make no room", async () => {
+  test("aborts streaming tasks at once and reports them as lost; their slots are not reused", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, prefetch: 4 });
     expect(await under.run("noop")).toMatchObject({ kind: "success" });
     const stream = under.submit("waitForAbort", { streamGraceMs: 60_000 });
     await under.started(stream.attempt);
     expect(under.executor.freeSlots()).toBe(0);
-    // Far more than this test may take.
+    // Longer than this test takes.
     await under.executor.stop(3_600_000);
     expect(await under.ended(stream.attempt)).toEqual({ kind: "lost", reason: "the executor is stopping" });
     expect(JSON.stringify(await under.log(stream.attempt))).toContain(
@@ -260,7 +260,7 @@ describe("stop", () => {
   });
 });
 
-test("streams take slots of their own first, then ordinary ones", async () => {
+test("streaming tasks use streaming slots first, then ordinary ones", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1, streamingSlots: 1, prefetch: 4 });
   const stream = () => under.submit("waitForAbort", { streamGraceMs: 60_000 });
   const first = stream();
@@ -270,7 +270,7 @@ test("streams take slots of their own first, then ordinary ones", async () => {
   const second = stream();
   await under.started(second.attempt);
   expect(under.executor.slots()).toEqual({ slots: 1, free: 0 });
-  // The ordinary slot is taken: what waits for it does not take the process of a stream, nor hold up the next stream.
+  // The ordinary slot is in use: a task that waits for it neither gets the process of a stream nor delays the next stream.
   const waiting = under.submit("noop");
   under.executor.cancel(first.attempt, "enough");
   await under.ended(first.attempt);
@@ -288,7 +288,7 @@ test("streams take slots of their own first, then ordinary ones", async () => {
   expect(await under.ended(behind.attempt)).toMatchObject({ kind: "success" });
 });
 
-test("every workload gets one `started` before its one `ended`", async () => {
+test("every workload gets one `started`, then one `ended`", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 20 });
   const names = ["pid", "skip", "fail", "exit", "leaveTimer", "rejectUnseen"];
   const all = Array.from({ length: 60 }, (_, at) =>
@@ -303,7 +303,7 @@ test("every workload gets one `started` before its one `ended`", async () => {
   }
 });
 
-test("under cancels, crashes, fresh tasks and a stop in the middle nothing is lost or told twice", async () => {
+test("every attempt is reported exactly once under cancels, crashes, fresh tasks and a stop", async () => {
   const under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 10, graceMs: 10 });
   const random = seeded(20260101);
   const names = [

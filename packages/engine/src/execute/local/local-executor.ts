@@ -1,9 +1,9 @@
 /**
- * Runs attempts in child processes of this machine. Owns the line of submitted workloads and the promise that each of
- * them gets exactly one `ended`; which process runs them is the pool's business, how one ends its supervisor's.
+ * Runs attempts in child processes of this machine. Owns the queue of submitted workloads, and guarantees exactly one
+ * `ended` for each. The process pool chooses the process; the supervisor of that process sees the end.
  *
- * If this process dies, nothing is reported: the guardian kills what runs, and the scheduler that takes over asks
- * `adopt`, whose answer in a new process is "none".
+ * If this process dies, nothing is reported: the guardian kills the children. The scheduler that takes over calls
+ * `adopt`, which returns no attempt in a new process.
  */
 
 import { childEntries } from "../../child/child-entry.ts";
@@ -12,7 +12,8 @@ import { INLINE_ONLY } from "../../output/output-limits.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
-import type { Ending, Interference } from "../attempt/ending.ts";
+import { type ChildEnd, endBeforeStart } from "../attempt/child-end.ts";
+import type { Interference } from "../attempt/interference.ts";
 import {
   AttemptJob,
   CallbackJob,
@@ -36,10 +37,10 @@ import { Prefetch } from "./prefetch.ts";
 import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
 import { WaitingLine } from "./waiting-line.ts";
 
-/** What `freeSlots` answers without a limit: more than anyone submits at once. */
+/** The result of `freeSlots` without a limit: more than a scheduler submits at once. */
 const UNLIMITED = 1_000_000;
 const MOST_HELD = 256;
-/** A log that cannot be written for so long does not hold back the report. */
+/** The report of an end waits at most this long for the log to be written. */
 const LOG_PATIENCE_MS = 2_000;
 const STOPPING = "the executor is stopping";
 
@@ -52,21 +53,21 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #guardian: Guardian;
   readonly #pool: ProcessPool;
   readonly #prefetch: Prefetch;
-  /** Everything that has no reported end yet. */
+  /** All jobs whose end is not reported yet. */
   readonly #jobs = new Map<string, Job>();
-  /** Callbacks go first: what they announce has already happened. Reactions, too: they say what is to run at all. */
+  /** Callbacks and reactions go first: the event of a callback has happened, and a reaction decides what runs. */
   readonly #first = new WaitingLine<Job>();
   readonly #tasks = new WaitingLine<Job>();
-  /** Streaming tasks, apart: what waits for an ordinary slot does not hold them up. */
+  /** Streaming tasks have their own queue: tasks that wait for an ordinary slot do not delay them. */
   readonly #streamTasks = new WaitingLine<Job>();
   readonly #lease = new ExecutionLease((graceMs) => this.#onTrustEnded(graceMs));
-  /** Jobs that have a process, or one starting for them; and how many of them are streaming tasks. */
+  /** Jobs that have a process, or for which one is starting; and how many of them are streaming tasks. */
   #placed = 0;
   #placedStreams = 0;
-  /** Jobs in hand that do not end by themselves. */
+  /** Streaming tasks, waiting or placed. */
   #streams = 0;
   #report: (event: ExecutorEvent) => void = () => {};
-  /** Attempts that have not begun are not started any more. */
+  /** No further attempt is started. */
   #isDraining = false;
   #stopping: Promise<void> | null = null;
   #onIdle: (() => void) | null = null;
@@ -94,6 +95,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
         weighEvery: options.weighEvery ?? 250,
         maxIdleMb: options.maxIdleMb ?? 512,
         guardian: this.#guardian,
+        lease: this.#lease,
         logger: options.logger,
         process: {
           environment: userEnvironment(process.env),
@@ -114,22 +116,22 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#guardian.start(guardian);
     this.#pool.open(taskRunner);
     this.#open = true;
-    this.#placeAll();
+    this.placeAll();
   }
 
   submit(workloads: readonly Workload[]): void {
     for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   submitCallback(workload: CallbackWorkload): void {
     this.#accept(new CallbackJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   submitReaction(workload: ReactionWorkload): void {
     this.#accept(new ReactionJob(workload, this.#settings));
-    this.#placeAll();
+    this.placeAll();
   }
 
   async adopt(attempts: readonly string[]): Promise<ReadonlySet<string>> {
@@ -145,7 +147,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   extendLease(term: LeaseTerm): void {
     this.#guardian.extendLease(term.endsAt);
     this.#lease.extend(term);
-    this.#placeAll();
+    this.placeAll();
   }
 
   replaceUsed(): void {
@@ -156,7 +158,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (this.#isDraining) return 0;
     const activeAttempts = this.#taken;
     if (this.#parallelism === 0) return Math.max(0, UNLIMITED - activeAttempts);
-    // What runs a stream will not be free soon.
+    // A process that runs a streaming task will not be free soon.
     const turning = Math.max(0, this.#pool.size - this.#streams);
     return Math.max(0, this.#parallelism + this.#prefetch.depth(turning) - activeAttempts);
   }
@@ -182,7 +184,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     return this.#first.length + this.#streamTasks.length + this.#tasks.length;
   }
 
-  /** Ordinary slots that jobs have or wait for. */
+  /** The number of ordinary slots in use or waited for. */
   get #taken(): number {
     return this.#placed + this.#waiting - Math.min(this.#streams, this.streamingSlots);
   }
@@ -192,7 +194,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     return job instanceof AttemptJob ? this.#tasks : this.#first;
   }
 
-  /** A streaming task takes a slot for streaming tasks first, then an ordinary one; others only ordinary ones. */
+  /** A streaming task uses a streaming slot first, then an ordinary one; other jobs use only ordinary ones. */
   #hasSlot(job: Job): boolean {
     if (this.streamingSlots === 0 || !(job instanceof AttemptJob)) return true;
     if (streamGrace(job) !== null && this.#placedStreams < this.streamingSlots) return true;
@@ -225,35 +227,23 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     if (job instanceof AttemptJob) this.#report({ type: "started", attempt: job.id, at: Date.now(), pid });
   }
 
-  over(job: Job, ending: Ending): void {
-    job.state = "over";
+  jobEnded(job: Job, end: ChildEnd): void {
+    job.state = "ended";
     this.#count(job, -1);
     this.#prefetch.observe(performance.now() - job.placedAt);
-    // The process is free: give it work first, then tell what happened.
-    this.#placeAll();
-    this.#conclude(job, this.#lease.cut(job.placedAt, ending));
+    // The process is free: give it work before reporting.
+    this.placeAll();
+    this.#conclude(job, this.#lease.cut(job.placedAt, end));
   }
 
-  room(): void {
-    this.#placeAll();
-  }
-
-  mayBegin(): boolean {
-    return this.#lease.isTrusted();
-  }
-
-  isCut(startedAt: number): boolean {
-    return this.#lease.isCut(startedAt);
-  }
-
-  /** What waits is dropped before what runs is stopped: the slots of one that ends must not start another. */
+  /** Drops waiting jobs before it stops running ones: a slot that becomes free must not start another job. */
   #onTrustEnded(graceMs: number): void {
     const reason = LEASE_ENDED;
     const jobs = [...this.#jobs.values()];
     this.#logger.warn("lease no longer trusted: stopping attempts", { attempts: jobs.length });
     for (const job of jobs) if (job.state === "waiting") this.#interfere(job, { why: "stop", reason });
     for (const job of jobs) {
-      if (job.state === "over") continue;
+      if (job.state === "ended") continue;
       if (job instanceof AttemptJob) this.#interfere(job, { why: "cancel", reason, isLost: true, graceMs });
       else this.#interfere(job, { why: "stop", reason });
     }
@@ -264,7 +254,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     job.state = "waiting";
     this.#count(job, -1);
     this.#lineOf(job).unshift(job);
-    this.#placeAll();
+    this.placeAll();
   }
 
   hopeless(reason: string): void {
@@ -276,7 +266,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
 
   #accept(job: Job): void {
     if (this.#jobs.has(job.id)) {
-      this.#logger.warn("this attempt is in hand already; the second submission is ignored", {
+      this.#logger.warn("duplicate submission of an attempt ignored", {
         attempt: job.id,
       });
       return;
@@ -289,15 +279,15 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       this.#interfere(job, { why: "stop", reason: isLate ? STOPPING : LEASE_ENDED });
   }
 
-  /** In the order of submission; a job that cannot be placed holds up those behind it, as its priority demands. */
-  #placeAll(): void {
-    // Reporting and placing call each other: the outermost call does it all.
+  /** Places waiting jobs in the order of submission. A job that cannot be placed blocks the later ones of its queue. */
+  placeAll(): void {
+    // Reporting and placing call each other: the outermost call places all.
     if (this.#placing || !this.#open || this.#stopping !== null || !this.#lease.isTrusted()) return;
     this.#placing = true;
     try {
       for (const line of [this.#first, this.#streamTasks, this.#tasks]) {
         for (let job = line.peek(); job !== undefined && this.#hasSlot(job); job = line.peek()) {
-          // Before it is placed: placing reports, and whoever hears it may look.
+          // Before placing: that reports, and the receiver may read the free slots.
           line.shift();
           job.state = "placed";
           job.placedAt = performance.now();
@@ -321,29 +311,29 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       process.interrupt(interference);
       return;
     }
-    // Over, and only its log is being written.
-    if (job.state === "over") return;
+    // Ended: only its log is being written.
+    if (job.state === "ended") return;
     if (job.state === "placed") {
       this.#pool.withdraw(job);
       this.#count(job, -1);
     } else this.#lineOf(job).remove(job);
-    this.#conclude(job, { interference, report: null, exit: null, errorTail: [] });
+    this.#conclude(job, endBeforeStart(interference));
   }
 
-  /** A large output is stored before anybody hears of the end that it belongs to. */
-  #conclude(job: Job, ending: Ending): void {
-    job.state = "over";
-    if (job.hasLarge) void job.keepLarge(ending).then(() => this.#tell(job, ending));
-    else this.#tell(job, ending);
+  /** A large output is stored before the end is reported. */
+  #conclude(job: Job, end: ChildEnd): void {
+    job.state = "ended";
+    if (job.hasLarge) void job.keepLarge(end).then(() => this.#tell(job, end));
+    else this.#tell(job, end);
   }
 
-  /** Reports the end once the log is on disk, so that who reads it then reads all of it. */
-  #tell(job: Job, ending: Ending): void {
-    const dropped = ending.report?.dropped ?? 0;
-    const event = job.ended(ending);
+  /** Reports the end when the log is on disk, so that a reader then finds the whole log. */
+  #tell(job: Job, end: ChildEnd): void {
+    const dropped = end.report?.dropped ?? 0;
+    const event = job.ended(end);
     if (job.log.silent && dropped === 0) {
-      // Not from within `cancel` or `submit`: their callers do not expect to be called back.
-      if (ending.report !== null) this.#deliver(job, event);
+      // Not within `cancel` or `submit`: their callers do not expect a report during the call.
+      if (end.report !== null) this.#deliver(job, event);
       else queueMicrotask(() => this.#deliver(job, event));
       return;
     }

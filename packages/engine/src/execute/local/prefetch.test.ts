@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Prefetch } from "./prefetch.ts";
 
-test("the shorter the tasks, the more are fetched ahead; long ones are not hoarded", () => {
+test("prefetches more tasks the shorter they are, and none if they are long", () => {
   const prefetch = new Prefetch(500);
   const after = (ms: number): number => {
     for (let at = 0; at < 200; at++) prefetch.observe(ms);

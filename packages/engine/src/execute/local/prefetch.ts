@@ -1,13 +1,13 @@
 /**
- * How many workloads an executor may hold beyond its processes. While tasks take a fraction of a millisecond, a
- * process would idle through every batch of the scheduler unless its next tasks are already here; when tasks take
- * long, a task held here would only wait behind them while another machine is free. So: as many as the processes
- * will get through in about the time of two batches of a scheduler that is busy, for some take longer than others.
+ * How many workloads an executor may queue beyond its processes. If tasks take a fraction of a millisecond, a process
+ * would idle during every batch of the scheduler unless its next tasks are queued here. If tasks take long, a queued task
+ * would wait here while another machine is free. So the queue holds what the processes run in about two batches of a
+ * busy scheduler.
  */
 const AHEAD_MS = 40;
 /**
- * What a task is thought to take while none has ended: long enough that none is held. A run with an attempt that is held
- * here cannot be handed to a scheduler with free slots. Twenty short tasks are enough to know better.
+ * The assumed duration before any task has ended: long enough that none is queued. A run with a queued attempt cannot be
+ * handed to a scheduler with free slots. Twenty short tasks are enough to correct the estimate.
  */
 const UNKNOWN_MS = 400;
 /** Weight of the newest duration in the running mean. */
@@ -21,7 +21,7 @@ export class Prefetch {
     this.#max = max;
   }
 
-  /** A task took this long, from being sent to being over. */
+  /** Records the duration of a task, from placing to its end. */
   observe(ms: number): void {
     this.#meanMs += WEIGHT * (Math.min(ms, 1_000) - this.#meanMs);
   }

@@ -10,21 +10,21 @@ interface Seen {
 }
 
 describe("warm processes", () => {
-  test("one process serves task after task", async () => {
+  test("a process runs one task after another", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const first = await under.output<Seen>("pid");
     const second = await under.output<Seen>("pid");
     expect(second).toEqual({ pid: first.pid, calls: 2 });
   });
 
-  test("a process is replaced after its number of tasks", async () => {
+  test("a process is replaced after the maximum number of tasks", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, recycleAfter: 2 });
     const seen: Seen[] = [];
     for (let at = 0; at < 4; at++) seen.push(await under.output<Seen>("pid"));
     expect(seen.map(({ calls }) => calls)).toEqual([1, 2, 1, 2]);
   });
 
-  test("a process that holds much memory is replaced, and no task with it", async () => {
+  test("a process that holds too much memory is replaced without failing a task", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, weighEvery: 2, maxIdleMb: 10 });
     const first = await under.output<Seen>("pid");
     let last = await under.output<Seen>("pid");
@@ -33,7 +33,7 @@ describe("warm processes", () => {
     expect(last.calls).toBe(1);
   });
 
-  test("processes that have run user code are replaced when a package has changed, after the task they have", async () => {
+  test("used processes are replaced after their current task when a package has changed", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const first = await under.output<Seen>("pid");
     under.executor.replaceUsed();
@@ -48,14 +48,14 @@ describe("warm processes", () => {
     expect((await under.output<Seen>("pid")).pid).not.toBe(second.pid);
   });
 
-  test("one that holds less is kept", async () => {
+  test("a process that holds less memory is kept", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, weighEvery: 2, maxIdleMb: 4_000 });
     const { pid } = await under.output<Seen>("pid");
     for (let calls = 2; calls <= 20; calls++) expect(await under.output<Seen>("pid")).toEqual({ pid, calls });
   });
 
   test.each(["leaveTimer", "leaveCwd", "leaveEnv", "leaveListener"])(
-    "%s: what is left behind costs the process",
+    "%s: a process with leftovers is not reused",
     async (taskId) => {
       await using under = await ExecutorUnderTest.start({ parallelism: 1 });
       const dirty = await under.output<Seen>(taskId);
@@ -65,7 +65,7 @@ describe("warm processes", () => {
     },
   );
 
-  test("a fresh task shares its process with nobody, before or after", async () => {
+  test("a fresh task does not share its process with earlier or later tasks", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const warm = await under.output<Seen>("pid");
     const fresh = await under.output<Seen>("pid", { isolation: "fresh" });
@@ -75,7 +75,7 @@ describe("warm processes", () => {
     expect(new Set([warm.pid, fresh.pid, after.pid]).size).toBe(3);
   });
 
-  test("without a limit every task has its own process, many at once", async () => {
+  test("without a limit every task has its own process, many in parallel", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 0 });
     expect(under.executor.freeSlots()).toBeGreaterThan(100_000);
     const gate = join(under.dir, "gate");
@@ -86,7 +86,7 @@ describe("warm processes", () => {
     await Promise.all(held.map(({ attempt }) => under.ended(attempt)));
   });
 
-  test("a process that speaks for another attempt is not believed and not used again", async () => {
+  test("a process that reports for another attempt is ignored and not reused", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const forged = await under.output<Seen>("forge", { conf: { id: "somebody-else" } });
     expect(under.events.some((event) => event.type === "ended" && event.attempt === "somebody-else")).toBe(
@@ -108,7 +108,7 @@ describe("warm processes", () => {
 });
 
 test.each(["no json\n", '{"k":"ended"}\n', "null\n"])(
-  "a process that writes %j to its channel harms itself only",
+  "a process that writes %j to its channel fails only its own task",
   async (text) => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, graceMs: 20 });
     const { attempt } = under.submit("babble", { conf: { text }, timeoutMs: 300 });
@@ -117,7 +117,7 @@ test.each(["no json\n", '{"k":"ended"}\n', "null\n"])(
   },
 );
 
-test("when no process can be started, what waits is given back instead of waiting forever", async () => {
+test("waiting attempts are reported as lost if no process can be started", async () => {
   await using under = await ExecutorUnderTest.start({ cwd: "/nowhere/at/all" });
   expect(await under.run("noop")).toMatchObject({
     kind: "lost",
@@ -126,7 +126,7 @@ test("when no process can be started, what waits is given back instead of waitin
 });
 
 describe("the line", () => {
-  test("never more at a time than the limit, in the order of submission", async () => {
+  test("runs at most the limit in parallel, in the order of submission", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const file = join(under.dir, "order");
     const names = Array.from({ length: 20 }, (_, at) => `task ${at}`);
@@ -137,7 +137,7 @@ describe("the line", () => {
     expect((await readFile(file, "utf8")).trim().split("\n")).toEqual(names);
   });
 
-  test("slots: what is in hand is taken, and comes back", async () => {
+  test("slots: submitted attempts use slots until they end", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 2, prefetch: 50 });
     const gate = join(under.dir, "gate");
     const room = under.executor.freeSlots();

@@ -1,48 +1,46 @@
 /**
- * The task processes of one executor: how many there are, which one gets a job, when one is replaced.
+ * The task processes of one executor: their number, which one gets a job, and when one is replaced.
  *
- * With a limit, processes are warm: reused for any task that does not ask for a fresh one, started when there is more to
- * do than idle processes, one ahead of demand. Without a limit (0), each job gets a process no user code has run in,
- * and one such process is kept ready. A fresh job never shares: its process is started for it, or has never been used.
+ * With a limit, processes are warm: reused for any task that does not require a fresh one, and started when more jobs wait
+ * than processes are idle, one ahead of demand. Without a limit (0), each job gets a process without earlier user code,
+ * and one such process is kept ready. A fresh job always gets a process that was never used.
  */
 import { availableParallelism } from "node:os";
 import type { Guardian } from "../../child/guardian.ts";
 import { residentBytes } from "../../child/resident-memory.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
-import type { Ending } from "../attempt/ending.ts";
+import type { ChildEnd } from "../attempt/child-end.ts";
 import type { Job } from "../attempt/job.ts";
 import { TaskProcess, type TaskProcessListener, type TaskProcessOptions } from "../attempt/task-process.ts";
+import type { ExecutionLease } from "./execution-lease.ts";
 
 export interface ProcessPoolOptions {
   /** 0: unlimited, every process used once. */
   readonly limit: number;
   readonly recycleAfter: number;
-  /** So many jobs of a process lie between two looks at its memory. */
+  /** The memory of a process is checked after every `weighEvery` jobs. */
   readonly weighEvery: number;
-  /** One that holds more than this is replaced. */
+  /** A process that holds more memory is replaced. */
   readonly maxIdleMb: number;
   readonly process: Omit<TaskProcessOptions, "heapMb" | "entry">;
   readonly guardian: Guardian;
+  readonly lease: ExecutionLease;
   readonly logger: Logger;
 }
 
 export interface ProcessPoolListener {
   started(job: Job, pid: number): void;
-  over(job: Job, ending: Ending): void;
-  /** Whether a job that a process was started for may still begin. */
-  mayBegin(): boolean;
-  /** Whether a process that was started then was ended by us, for want of a lease. */
-  isCut(startedAt: number): boolean;
-  /** Something changed that may let a waiting job be placed. */
-  room(): void;
-  /** The process meant for the job did not start: it waits again. */
+  jobEnded(job: Job, end: ChildEnd): void;
+  /** Something changed that may let waiting jobs be placed. */
+  placeAll(): void;
+  /** The process that was started for the job failed to start: the job waits again. */
   bounced(job: Job): void;
-  /** Processes have failed to start again and again. */
+  /** Processes have repeatedly failed to start. */
   hopeless(reason: string): void;
 }
 
-/** A bundle once imported stays in memory: a process that has seen this many is replaced. */
+/** An imported bundle stays in memory: a process with this many is replaced. */
 const MAX_BUNDLES = 500;
 const MB = 1024 * 1024;
 const IDLE_MS = 60_000;
@@ -52,14 +50,14 @@ const MAX_BACKOFF_MS = 5_000;
 export class ProcessPool implements TaskProcessListener {
   readonly #options: ProcessPoolOptions;
   readonly #listener: ProcessPoolListener;
-  /** All that count against the limit: starting, idle or busy, not those on their way out. */
+  /** The processes that count against the limit: starting, idle or busy, not those that are exiting. */
   readonly #live = new Set<TaskProcess>();
   readonly #leaving = new Set<TaskProcess>();
   readonly #idle: TaskProcess[] = [];
   /** Starting processes, with the job they are started for, if any. */
   readonly #starting = new Map<TaskProcess, Job | null>();
   readonly #running = new Map<Job, TaskProcess>();
-  /** Those that leave after the job they have: they hold too much memory, or code that is out of date. */
+  /** Processes to be replaced after their current job: they hold too much memory, or outdated code. */
   readonly #outworn = new WeakSet<TaskProcess>();
   readonly #maxStarting = Math.max(2, availableParallelism());
   #entry = "";
@@ -86,15 +84,15 @@ export class ProcessPool implements TaskProcessListener {
   }
 
   /**
-   * Gives the job to a process, or starts one for it; false when it has to wait. `mayExceed`: if all are busy it gets one
-   * beyond the limit, for tasks that never end may hold them all. One at a time, and gone when it has done its job.
+   * Gives the job to a process, or starts one for it; false: the job has to wait. `mayExceed`: if all processes are busy,
+   * one is started beyond the limit, because streaming tasks may use them all. At most one, for this job only.
    */
   place(job: Job, mayExceed = false): boolean {
     if (job.fresh || this.#options.limit === 0) return this.#placeFresh(job);
     return this.#placeWarm(job) || (mayExceed && this.#placeBeyond(job));
   }
 
-  /** Starts processes for jobs that wait, and one ahead of demand. */
+  /** Starts processes for waiting jobs, and one ahead of demand. */
   prepare(waiting: number): void {
     let coming = 0;
     for (const job of this.#starting.values()) if (job === null) coming++;
@@ -109,7 +107,7 @@ export class ProcessPool implements TaskProcessListener {
     return this.#running.get(job);
   }
 
-  /** No further job goes to a process that has loaded user code: a package that it may have loaded has changed. */
+  /** Replaces all processes that have loaded user code: a package that they may have loaded has changed. */
   replaceUsed(): void {
     for (const process of [...this.#live]) {
       if (process.busy) this.#outworn.add(process);
@@ -117,12 +115,12 @@ export class ProcessPool implements TaskProcessListener {
     }
   }
 
-  /** The job is not wanted any more, and has not begun. */
+  /** The job was cancelled before it started. */
   withdraw(job: Job): void {
     for (const [process, reserved] of this.#starting) if (reserved === job) this.#starting.set(process, null);
   }
 
-  /** Ends all processes, also busy ones, and waits until they are gone. */
+  /** Ends all processes, also busy ones, and waits for their exit. */
   async close(): Promise<void> {
     if (this.#sweep !== null) clearInterval(this.#sweep);
     if (this.#backoff !== null) clearTimeout(this.#backoff);
@@ -138,19 +136,19 @@ export class ProcessPool implements TaskProcessListener {
     this.#starting.delete(process);
     if (!this.#live.has(process)) return;
     this.#failures = 0;
-    if (reserved !== null && this.#listener.mayBegin()) this.#run(process, reserved);
+    if (reserved !== null && this.#options.lease.isTrusted()) this.#run(process, reserved);
     else if (process.heapMb !== null) this.#retire(process);
     else this.#rest(process);
     if (reserved !== null && !this.#running.has(reserved)) this.#listener.bounced(reserved);
-    else this.#listener.room();
+    else this.#listener.placeAll();
   }
 
-  over(process: TaskProcess, job: Job, ending: Ending): void {
+  jobEnded(process: TaskProcess, job: Job, end: ChildEnd): void {
     this.#running.delete(job);
     if (this.#worn(process, job)) this.#retire(process);
     else this.#rest(process);
     if (process.jobs % this.#options.weighEvery === 0) void this.#weigh(process);
-    this.#listener.over(job, ending);
+    this.#listener.jobEnded(job, end);
   }
 
   gone(process: TaskProcess, reason: string): void {
@@ -165,9 +163,9 @@ export class ProcessPool implements TaskProcessListener {
       if (this.#leaving.size === 0 && this.#live.size === 0) this.#closing();
       return;
     }
-    if (failedToStart && !this.#listener.isCut(process.startedAt)) this.#startFailed(reason);
+    if (failedToStart && !this.#options.lease.isCut(process.startedAt)) this.#startFailed(reason);
     if (reserved) this.#listener.bounced(reserved);
-    else this.#listener.room();
+    else this.#listener.placeAll();
   }
 
   #placeWarm(job: Job): boolean {
@@ -189,7 +187,7 @@ export class ProcessPool implements TaskProcessListener {
       if (unused >= 0) return this.#take(unused, job);
     }
     if (!this.#mayStart()) {
-      // At the limit, an idle process of others makes room.
+      // At the limit, an idle process is replaced.
       if (this.#starting.size >= this.#maxStarting || this.#backoff !== null || this.#idle.length === 0)
         return false;
       this.#retire(this.#idle[0]!);
@@ -221,19 +219,19 @@ export class ProcessPool implements TaskProcessListener {
     return process.jobs >= this.#options.recycleAfter || process.bundles.size >= MAX_BUNDLES;
   }
 
-  /** What tasks leave in memory stays there. Starting a process is dear, so it is not done by count alone. */
+  /** Tasks may leak memory. Starting a process is expensive, so processes are replaced by memory, not by count alone. */
   async #weigh(process: TaskProcess): Promise<void> {
     const usedMb = Math.round((await residentBytes(process.pid)) / MB);
     if (usedMb <= this.#options.maxIdleMb || !this.#live.has(process)) return;
     this.#outworn.add(process);
-    this.#options.logger.info("a task process holds much memory and is replaced", {
+    this.#options.logger.info("replacing a task process that holds too much memory", {
       pid: process.pid,
       usedMb,
       jobs: process.jobs,
     });
     if (process.busy) return;
     this.#retire(process);
-    this.#listener.room();
+    this.#listener.placeAll();
   }
 
   #mayStart(): boolean {
@@ -249,7 +247,7 @@ export class ProcessPool implements TaskProcessListener {
       const process = new TaskProcess({ ...this.#options.process, entry: this.#entry, heapMb }, this);
       this.#live.add(process);
       this.#starting.set(process, job);
-      // On the guardian's list before it can get any work.
+      // The guardian watches the process before it gets a job.
       if (process.pid > 0) this.#options.guardian.watch(process.pid);
       return true;
     } catch (error) {
@@ -264,7 +262,7 @@ export class ProcessPool implements TaskProcessListener {
     const delay = Math.min(MAX_BACKOFF_MS, 100 * 2 ** this.#failures);
     this.#backoff ??= setTimeout(() => {
       this.#backoff = null;
-      this.#listener.room();
+      this.#listener.placeAll();
     }, delay);
     if (this.#failures >= HOPELESS_AFTER) this.#listener.hopeless(reason);
   }
@@ -277,7 +275,7 @@ export class ProcessPool implements TaskProcessListener {
     process.retire();
   }
 
-  /** Processes that a busy hour has left behind; one stays. */
+  /** Retires processes that have been idle for long, except one. */
   #retireIdle(): void {
     const before = Date.now() - IDLE_MS;
     for (const process of [...this.#idle]) {

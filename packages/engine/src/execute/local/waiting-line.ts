@@ -1,4 +1,4 @@
-/** First in, first out, with constant cost at both ends however long the line. */
+/** A FIFO queue with constant cost at both ends. */
 export class WaitingLine<T> {
   #items: T[] = [];
   #head = 0;
@@ -11,7 +11,7 @@ export class WaitingLine<T> {
     this.#items.push(item);
   }
 
-  /** Back to the front: it had its turn, and could not use it. */
+  /** Puts an item back to the front that could not be placed. */
   unshift(item: T): void {
     if (this.#head > 0) this.#items[--this.#head] = item;
     else this.#items.unshift(item);
@@ -29,7 +29,7 @@ export class WaitingLine<T> {
     }
   }
 
-  /** False: it does not stand here. */
+  /** False: the item is not in this queue. */
   remove(item: T): boolean {
     const at = this.#items.indexOf(item, this.#head);
     if (at === this.#head) this.shift();

@@ -1,6 +1,6 @@
 /**
- * What one attempt may ask of its supervisor, and what is known about it in this process. Questions travel over the
- * IPC channel; after the attempt has ended, late answers and late questions lead nowhere.
+ * The host of one attempt in its process. Requests go to the supervisor over the IPC channel. After the end of the
+ * attempt, late replies are ignored and late requests are rejected.
  */
 
 import { AsyncLocalStorage } from "node:async_hooks";
@@ -26,10 +26,10 @@ import type { OpenWorkTracker } from "./open-work.ts";
 import type { OutputCapture } from "./output-capture.ts";
 import type { TaskEnvironment } from "./task-environment.ts";
 
-/** Signals that user code made others of; those do not show up as listeners. */
+/** Signals that user code combined with AbortSignal.any, which adds no listener to them. */
 const combined = new WeakSet<AbortSignal>();
 
-/** To be called once, before user code. */
+/** Called once, before user code runs. */
 export function noteCombinedSignals(): void {
   const any = AbortSignal.any.bind(AbortSignal);
   AbortSignal.any = (signals) => {
@@ -39,7 +39,7 @@ export function noteCombinedSignals(): void {
   };
 }
 
-/** Which `ctx.once` the code that asks belongs to. */
+/** The name of the `ctx.once` whose code is running. */
 const steps = new AsyncLocalStorage<string>();
 
 interface Pending {
@@ -52,7 +52,7 @@ export interface HostChannel {
   readonly output: OutputCapture;
   readonly work: OpenWorkTracker;
   readonly environment: TaskEnvironment;
-  /** Whether the process must wait for the supervisor even if nothing else keeps it alive. */
+  /** Whether the process has to stay alive for a reply of the supervisor. */
   readonly await: (waiting: boolean) => void;
 }
 
@@ -65,7 +65,7 @@ export class AttemptHost implements TaskHost {
   #questions = 0;
   #ended = false;
 
-  /** @param signals Those that the attempt is due to, where they came with it. */
+  /** @param signals The signals that started the attempt, if they came with its message. */
   constructor(id: string, channel: HostChannel, signals?: readonly ReceivedSignal[]) {
     this.id = id;
     this.#signals = signals;
@@ -76,7 +76,7 @@ export class AttemptHost implements TaskHost {
     return this.#controller.signal;
   }
 
-  /** Whether user code may be waiting for nothing but the abort. */
+  /** Whether user code may be waiting for the abort alone. */
   get abortAwaited(): boolean {
     return combined.has(this.abort) || getEventListeners(this.abort, "abort").length > 0;
   }
@@ -159,7 +159,7 @@ export class AttemptHost implements TaskHost {
     return await this.#channel.work.leftOpen(this);
   }
 
-  /** The supervisor asks user code to stop. */
+  /** Aborts user code. */
   interrupt(why: "timeout" | "cancel", reason: string): void {
     this.#controller.abort(new DOMException(reason, why === "timeout" ? "TimeoutError" : "AbortError"));
   }
@@ -190,7 +190,7 @@ export class AttemptHost implements TaskHost {
   }
 }
 
-/** Without frames: they would lead from the channel to here, and never to who asked. */
+/** Without frames: they would show the channel, not the caller. */
 function refusal(message: string, code: string): Error {
   const error = Object.assign(new Error(message), { code });
   error.stack = `${error.name}: ${message}`;

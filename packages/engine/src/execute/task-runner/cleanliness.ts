@@ -1,7 +1,7 @@
 /**
- * Whether a task left something behind that the next task in this process could meet: a running timer, an open
- * handle, a live subprocess, a listener on the process, another working directory, a changed environment, much memory.
- * Module state of the bundle is not looked at: sharing it is what a warm process is for.
+ * Detects leftovers of a task that could affect the next task in this process: a running timer, an open handle, a live
+ * subprocess, a listener on the process, another working directory, a changed environment, much memory. Module state of
+ * the bundle is not checked: sharing it is the purpose of a warm process.
  */
 const RSS_LIMIT_BYTES = 768 * 1024 * 1024;
 /** Reading the memory costs more than the other checks together. */
@@ -36,14 +36,14 @@ export class Cleanliness {
     process.env = this.#environment;
   }
 
-  /** What is here now belongs to the process or to a bundle's module level. */
+  /** Accepts the present state: it belongs to the process or to the module level of a bundle. */
   accept(): void {
     this.#resources = process.getActiveResourcesInfo();
     this.#listeners = countListeners();
     this.#environmentChanged = false;
   }
 
-  /** What a task left behind; null when nothing was found. */
+  /** The leftover of a task; null: none. */
   leftover(): string | null {
     const resources = process.getActiveResourcesInfo();
     const open = surplus(resources, this.#resources);

@@ -1,16 +1,16 @@
-/** Large values in the process of a task: inputs that come in pieces, and outputs that go so. */
+/** Large inputs and outputs in the process of a task, transferred in pieces. */
 import type { Json } from "@tradewind/sdk/manifest";
 import { INLINE_ONLY, type OutputLimits } from "../../output/output-limits.ts";
 import { type JobOutcome, PIECE_LENGTH, type PieceTarget } from "../attempt/protocol.ts";
 
-/** As the supervisor has told us. */
+/** The limits that the supervisor passed as arguments. */
 export function limitsOf(argv: readonly string[]): OutputLimits {
   const [inline = 0, most = 0] = argv.slice(2, 4).map(Number);
   return inline > 0 && most > 0 ? { inline, most } : INLINE_ONLY;
 }
 
 export class LargeValues {
-  /** What has come, by the number under which it was announced. */
+  /** The received pieces, by slot. */
   readonly #parts = new Map<number, string[]>();
 
   add(slot: number, text: string): void {
@@ -19,17 +19,17 @@ export class LargeValues {
     else this.#parts.set(slot, [text]);
   }
 
-  /** The message with its large values in their places. */
+  /** Puts the large values of a message in their places. */
   within<M extends object>(message: M & { readonly large?: readonly PieceTarget[] }): M {
     const { large } = message;
     if (large === undefined) return message;
-    // Each place gets a value of its own, as it does when it comes with the message.
+    // Each place gets its own copy, as with values that are part of the message.
     for (const { at, slot } of large) put(message, at, JSON.parse((this.#parts.get(slot) ?? []).join("")));
     this.drop(message);
     return message;
   }
 
-  /** Nobody waits for them any more. */
+  /** Discards the pieces of a message without a receiver. */
   drop({ large = [] }: { readonly large?: readonly PieceTarget[] }): void {
     for (const { slot } of large) this.#parts.delete(slot);
   }
@@ -41,7 +41,7 @@ function put(target: unknown, at: PieceTarget["at"], value: Json): void {
   place[at.at(-1)!] = value;
 }
 
-/** An outcome as it is sent: `text` is the output that goes ahead of it; null: it has it, or is about something else. */
+/** Splits a large output off an outcome: `text` is sent before the outcome. null: the outcome is sent as it is. */
 export function sizeUp(
   outcome: JobOutcome,
   { inline, most }: OutputLimits,
@@ -50,13 +50,13 @@ export function sizeUp(
   const { output } = outcome;
   if (typeof output !== "string" && (typeof output !== "object" || output === null))
     return { outcome, text: null };
-  // However it is escaped, it stays short enough.
+  // Short enough with any escaping.
   if (typeof output === "string" && 6 * output.length < inline) return { outcome, text: null };
   let text: string;
   try {
     text = JSON.stringify(output) ?? "";
   } catch (error) {
-    // Not JSON: sending it will say so. Or longer than any text can be.
+    // Not JSON: sending it fails with that error. Or longer than the longest string.
     const isEndless = error instanceof RangeError && /string length/.test(error.message);
     return { outcome: isEndless ? tooLarge("more than 500 MB", most) : outcome, text: null };
   }
@@ -75,7 +75,7 @@ function tooLarge(size: string, most: number): JobOutcome {
   };
 }
 
-/** No character of two units is cut. */
+/** Does not split surrogate pairs. */
 export function* piecesOf(text: string): Generator<string> {
   for (let from = 0; from < text.length; ) {
     let to = Math.min(from + PIECE_LENGTH, text.length);

@@ -1,8 +1,8 @@
 /**
- * The process in which user code runs: takes one assignment at a time from its supervisor, runs it, reports how it
- * ended, and waits for the next. It has no credentials and knows nobody but its supervisor; when that is gone, it
- * ends itself and everything it started. Whatever user code does, exactly one `ended` is sent per assignment, unless
- * the process dies; then the supervisor sees that.
+ * The process in which user code runs. It receives one assignment at a time from its supervisor, runs it, reports its end,
+ * and waits for the next. It has no credentials and no connection but that to its supervisor; when the supervisor exits,
+ * it kills itself and its descendants. It sends exactly one `ended` per assignment unless it dies, which the supervisor
+ * sees.
  */
 import { Socket } from "node:net";
 import { errorFacts } from "@tradewind/sdk/error-facts";
@@ -40,7 +40,7 @@ process.setSourceMapsEnabled(true);
 output.install();
 noteCombinedSignals();
 const work = OpenWorkTracker.installed();
-// Before changes are watched: those that are made here are undone here.
+// Before `Cleanliness`: changes made by TaskEnvironment are restored by it and must not count as leftovers.
 const environment = new TaskEnvironment(process.env);
 const cleanliness = new Cleanliness();
 
@@ -74,18 +74,18 @@ async function perform(message: JobMessage): Promise<void> {
     const program = loadedProgram(message.bundle, dagId) ?? (await importProgram(message.bundle, dagId));
     outcome = await work.run(host, () => asked(program, large.within(message), host));
   } catch (error) {
-    // A program never rejects: this is a bundle that cannot be loaded, or one that breaks its promise.
+    // A program never rejects: the bundle could not be loaded, or violates the protocol.
     finish(host, failure(message.k, errorFacts(error)), { unclean: "could not load or run the bundle" });
     return;
   }
-  // One turn: a promise rejected and never awaited shows itself now, and what is being closed gets closed.
+  // One turn: an unhandled rejection is emitted now, and handles that are being closed get closed.
   await new Promise((resolve) => setImmediate(resolve));
   if (current?.host !== host) return;
   holdOpen(true);
   await conclude(host, outcome);
 }
 
-/** A large output goes ahead of the end, piece by piece: each waits until the one before it is out of our hands. */
+/** Sends a large output before the end, piece by piece, each after the previous one is written to the channel. */
 async function conclude(host: AttemptHost, outcome: JobOutcome): Promise<void> {
   const sized = sizeUp(outcome, limits);
   const unclean = work.hasOpen(host) ? "left work open" : cleanliness.leftover();
@@ -159,7 +159,7 @@ function finish(
   }
 }
 
-/** An error outside the program's own promise: nobody can say what still works in this process. */
+/** An error outside the promise of the program: the state of this process is undefined. */
 function crash(facts: ErrorFacts, error: unknown): void {
   if (current === null) {
     console.error("Uncaught in a task process without a task:", error);
@@ -168,7 +168,7 @@ function crash(facts: ErrorFacts, error: unknown): void {
   finish(current.host, failure(current.kind, facts), { unclean: "uncaught error", crashed: true });
 }
 
-/** The event loop has nothing left to do, and the task has not ended: it never will. */
+/** The event loop is empty and the task has not ended: its promise can never settle. */
 function neverSettled(): void {
   if (current === null) return;
   if (current.host.abortAwaited) {
@@ -198,12 +198,12 @@ function send(message: FromChild, done?: () => void): void {
   channel.send(message, done);
 }
 
-/** The supervisor is gone: this process and everything it started go too. */
+/** The supervisor has exited: kills this process and its descendants. */
 function endAll(): void {
   process.kill(-process.pid, "SIGKILL");
 }
 
-/** Whether the channel alone keeps the process alive: always between tasks, during one only while a question is open. */
+/** Whether the channel keeps the process alive: always between tasks, during a task only while a request is open. */
 function holdOpen(open: boolean): void {
   if (open) socket.ref();
   else socket.unref();

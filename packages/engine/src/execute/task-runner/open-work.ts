@@ -1,11 +1,11 @@
 /**
- * What an attempt has started and not finished, e.g. because an `await` is missing: timers, requests, child processes,
- * connections that wait for an answer. Async hooks see each of them begin and call back; an AsyncLocalStorage tells
- * which attempt it belongs to. Promises are not tracked: that would slow down all user code, and a pending promise
- * that nothing can settle is no work.
+ * Tracks work that an attempt has started and not finished, e.g. because an `await` is missing: timers, requests, child
+ * processes, connections that wait for a response. Async hooks see the start and the callback of each; an
+ * AsyncLocalStorage has the attempt. Promises are not tracked: that would slow down all user code, and a pending promise
+ * that nothing can settle is not work.
  *
- * Not work: anything that is unref'd, and a connection whose last traffic was an answer. That is how keep-alive
- * sockets and pools rest. A timer that a package sets for itself (to close an idle connection) is not work either.
+ * Not work: unref'd resources, and connections whose last traffic was a response (idle keep-alive sockets and pools). A
+ * timer that a package sets for itself, e.g. to close an idle connection, is not work either.
  */
 import { AsyncLocalStorage, createHook, type HookCallbacks } from "node:async_hooks";
 import type { ChildProcess } from "node:child_process";
@@ -13,10 +13,10 @@ import { Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 import type { OpenWork } from "@tradewind/sdk/program";
 
-/** Work that ends within this time is not left open. */
+/** Work that ends within this time does not count as left open. */
 const SETTLE_MS = 100;
 const LOOK_MS = 2;
-/** Deep enough to lead through a client library to the code that called it. */
+/** Deep enough to reach the code that called a client library. */
 const FRAMES = 25;
 
 type Kind =
@@ -55,7 +55,7 @@ interface Started {
   readonly what: string;
   readonly attempt: object;
   readonly resource: object;
-  /** Where it was started; built when it is read. Null where that would cost as much as the request itself. */
+  /** The stack of the start, built when it is read. Null where building it would cost as much as the request. */
   readonly at: { readonly stack: string } | null;
 }
 
@@ -78,32 +78,32 @@ export class OpenWorkTracker {
     });
   }
 
-  /** One per process, however many copies of this module are in it. */
+  /** One per process, even with several copies of this module. */
   static installed(): OpenWorkTracker {
     const home = globalThis as { [TRACKER]?: OpenWorkTracker };
     home[TRACKER] ??= new OpenWorkTracker();
     return home[TRACKER];
   }
 
-  /** All that `work` starts belongs to the attempt, until it is closed. */
+  /** Everything that `work` starts belongs to the attempt until the attempt is closed. */
   run<T>(attempt: object, work: () => T): T {
     return this.#attempts.run(attempt, work);
   }
 
-  /** What `work` starts belongs to no attempt. */
+  /** Everything that `work` starts belongs to no attempt. */
   outside<T>(work: () => T): T {
     return this.#attempts.run(null, work);
   }
 
-  /** Whose code is running; null: that of none. */
+  /** The attempt whose code is running; null: none. */
   current(): object | null {
     return this.#attempts.getStore() ?? null;
   }
 
-  /** Still open after a moment in which it could have ended. */
+  /** Work that is still open after SETTLE_MS. */
   async leftOpen(attempt: object): Promise<readonly OpenWork[]> {
     const until = performance.now() + SETTLE_MS;
-    // What is about to start has a turn to do so.
+    // One turn, so that pending starts happen.
     await this.outside(() => nextTurn());
     while (this.hasOpen(attempt)) {
       if (performance.now() >= until) return this.#openOf(attempt).map(describe);
@@ -116,7 +116,7 @@ export class OpenWorkTracker {
     return this.#open.size > 0 && this.#openOf(attempt).length > 0;
   }
 
-  /** What it started is no longer of interest, and neither is what that starts. */
+  /** Stops tracking the work of the attempt, and what that work starts. */
   close(attempt: object): void {
     this.#ended.add(attempt);
     if (this.#open.size === 0) return;
@@ -127,7 +127,7 @@ export class OpenWorkTracker {
     return [...this.#open.values()].filter((started) => started.attempt === attempt && isOpen(started));
   }
 
-  /** @param from The frame above which its stack begins. */
+  /** @param from The stack begins above this frame. */
   #add(id: number, { kind, what }: Pick<Started, "kind" | "what">, resource: object, from: Caller): void {
     const attempt = this.#attempts.getStore();
     if (!attempt || this.#ended.has(attempt)) return;
@@ -137,14 +137,14 @@ export class OpenWorkTracker {
 
   #before(id: number): void {
     const started = this.#open.get(id);
-    // A stream is destroyed when it has ended; before that, each part of its answer is a call.
+    // A stream ends when it is destroyed; before that, each part of its response is a callback.
     if (started === undefined || started.kind === "stream") return;
     if (started.kind !== "timer") {
       this.#open.delete(id);
       return;
     }
     const timer = started.resource as Timer;
-    // A background job of a package: what it starts does not belong to the attempt, as its timer does not.
+    // A background job of a package: neither its timer nor what it starts belongs to the attempt.
     if (!timer.hasRef()) this.#attempts.enterWith(null);
     if (timer._repeat === null) this.#open.delete(id);
   }
@@ -167,7 +167,7 @@ interface WrittenSocket extends Socket {
 type Caller = (...args: never[]) => unknown;
 type Write = (this: WrittenSocket, ...args: unknown[]) => unknown;
 
-/** Async hooks tell when a socket has read, and nothing of what it writes. */
+/** Async hooks report the reads of a socket, not its writes. */
 function watchWrites(wrote: (socket: WrittenSocket, write: Write) => void): void {
   const prototype = Socket.prototype as unknown as { _writeGeneric?: Write };
   const write = prototype._writeGeneric;
@@ -188,11 +188,11 @@ function isOpen({ at, kind, resource }: Started): boolean {
       return (resource as { hasRef(): boolean }).hasRef();
     case "answer": {
       const socket = resource as WrittenSocket;
-      // One that is being closed sends nothing more.
+      // A socket that is being closed sends nothing more.
       return !socket.destroyed && !socket.writableEnded && socket._handle?.hasRef() === true;
     }
     case "job": {
-      // Without either it is the synchronous form, which has ended.
+      // Without either it is the synchronous form, which has returned.
       const { buffer, ondone } = resource as { readonly buffer?: unknown; readonly ondone?: unknown };
       return Boolean(buffer) || typeof ondone === "function";
     }
@@ -201,12 +201,12 @@ function isOpen({ at, kind, resource }: Started): boolean {
   }
 }
 
-/** `setTimeout(resolve, 100)`, with the function that V8 gives to the executor of a promise. */
+/** True for `setTimeout(resolve, 100)`: the callback is the function that V8 passes to the executor of a promise. */
 function isPromised(callback: unknown): boolean {
   return typeof callback === "function" && callback.name === "" && NATIVE.test(String(callback));
 }
 
-/** The first frame outside of Node itself is not in a package. */
+/** True if the first frame outside of Node is not in a package. */
 function isAuthors(stack: string): boolean {
   const frame = stack.split("\n").find((line) => FRAME.test(line) && !NODE.test(line));
   return frame !== undefined && !frame.includes("/node_modules/");

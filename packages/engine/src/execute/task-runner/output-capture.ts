@@ -1,7 +1,7 @@
 /**
- * Everything user code prints in this process, turned into frames on the log pipe. Writes are synchronous: what was
- * printed before a crash is in the pipe, and a flood waits for the supervisor instead of growing in memory. Output
- * that bypasses JavaScript (native code, subprocesses) goes to the real descriptors, which the supervisor reads too.
+ * Turns the output of user code in this process into frames on the log pipe. Writes are synchronous: output before a
+ * crash is in the pipe, and a flood waits for the supervisor instead of growing in memory. Output that bypasses
+ * JavaScript (native code, subprocesses) goes to the real descriptors, which the supervisor also reads.
  */
 import { writeSync } from "node:fs";
 import { Writable } from "node:stream";
@@ -9,16 +9,16 @@ import type { LogLevel } from "@tradewind/sdk/program";
 import { encodeFrame, type LogSource, MAX_PAYLOAD_BYTES } from "../../log/log-frame.ts";
 import { LOG_FD } from "../attempt/protocol.ts";
 
-/** A record too large is cut here, longer than the supervisor, which knows the secrets, will cut it. */
+/** Longer records are cut here. The supervisor cuts shorter, after it has masked secrets. */
 const MAX_MESSAGE_LENGTH = 40 * 1024;
 
 export class OutputCapture {
-  /** All bytes ever written to the pipe. */
+  /** All bytes written to the pipe so far. */
   written = 0;
   /** Bytes of the current attempt that were dropped. */
   dropped = 0;
   #budget = 0;
-  /** Set while one of console's methods runs, because both `warn` and `error` end in the same stream. */
+  /** Set while a method of `console` runs, because `warn` and `error` write to the same stream. */
   #consoleLevel: LogLevel | null = null;
 
   install(): void {
@@ -52,8 +52,8 @@ export class OutputCapture {
   }
 
   /**
-   * Replaces the stream without ever touching Node's own: that would make the descriptor non-blocking, for our
-   * subprocesses too, which then lose output or fail when the pipe is full.
+   * Replaces the stream without using Node's own, which would make the descriptor non-blocking, also for subprocesses:
+   * these would lose output or fail when the pipe is full.
    */
   #capture(source: "stdout" | "stderr", level: LogLevel): void {
     const write = (chunk: unknown, encoding?: unknown, done?: unknown): boolean => {
@@ -85,7 +85,7 @@ export class OutputCapture {
   }
 }
 
-/** Fields are JSON by their type only: a log call must not be what fails a task. */
+/** Fields may not be JSON at run time: a log call must not fail a task. */
 function readable(fields: object | undefined): object | undefined {
   try {
     JSON.stringify(fields);
@@ -100,7 +100,7 @@ function writeSome(bytes: Buffer, at: number): number {
     return writeSync(LOG_FD, bytes, at);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    // The supervisor is gone, and so will this process be in a moment: nobody reads on.
+    // The supervisor has exited, and this process is about to: the pipe has no reader.
     if (code !== "EAGAIN") return bytes.length;
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     return 0;

@@ -1,10 +1,10 @@
 /**
- * The environment variables that a DAG or a task sets for itself. A process runs one task at a time, so they are set in the
- * process itself, where also the programs that a task starts find them, and are taken back when the task ends.
+ * The environment variables that a DAG or a task sets with `env`. A process runs one task at a time, so they are set in the
+ * process itself, which also passes them to programs that the task starts, and are restored when the task ends.
  */
 export class TaskEnvironment {
   readonly #target: NodeJS.ProcessEnv;
-  /** What was there before; undefined: nothing. */
+  /** The previous values; undefined: not set. */
   readonly #before = new Map<string, string | undefined>();
 
   constructor(target: NodeJS.ProcessEnv) {
@@ -18,7 +18,7 @@ export class TaskEnvironment {
     }
   }
 
-  /** The names that were set. */
+  /** Returns the names that were set. */
   restore(): string[] {
     const names = [...this.#before.keys()];
     for (const [name, value] of this.#before) {

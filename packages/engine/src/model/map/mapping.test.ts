@@ -198,8 +198,7 @@ describe("a mapped task", () => {
     run.model.apply({ type: "queued", taskId: "each", mapIndex: 1, attempt: "one" }, 4);
     run.store();
     run.reload((row) => ({ ...row, state: row.mapIndex === 1 ? "restarting" : "none" }));
-    const gone = { attempt: "one", at: 3, retry: true, retryAt: null, reason: "stopped" };
-    run.model.apply({ type: "failed", taskId: "each", mapIndex: 1, ...gone }, 3);
+    run.model.apply({ type: "restarted", taskId: "each", mapIndex: 1, attempt: "one", at: 3 }, 3);
     expect(run.model.get("each", -1)).toMatchObject({ state: "none" });
     expect(run.model.takeMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
   });

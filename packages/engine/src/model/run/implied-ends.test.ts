@@ -82,7 +82,7 @@ test("a scheduled task waits again for an upstream task that starts again", () =
   const found = beginAgain({ graph, rows, ...NOTHING }, [rows[0]!], { wholeGroups: false });
   expect(found.map(({ taskId }) => taskId)).toEqual(["a", "b"]);
   // A task that has waited resumes at its wait.
-  const halfway = [rows[0]!, row("b", "scheduled", { tryNumber: 1, step: "wait" })];
+  const halfway = [rows[0]!, row("b", "scheduled", { tryNumber: 1, resumedAttempt: "wait" })];
   expect(beginAgain({ graph, rows: halfway, ...NOTHING }, [rows[0]!], { wholeGroups: false })).toEqual([
     rows[0],
   ]);

@@ -133,8 +133,8 @@ function unfounded<R extends EditableRow>(
 }
 
 /** Its rule allowed it to run, and it has not started. */
-function isLetThrough({ state, step }: EditableRow): boolean {
-  return state === "scheduled" && (step ?? null) === null;
+function isLetThrough({ state, resumedAttempt }: EditableRow): boolean {
+  return state === "scheduled" && (resumedAttempt ?? null) === null;
 }
 
 /** Ended by neither an attempt nor a user nor a stop. */

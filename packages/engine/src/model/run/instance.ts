@@ -18,7 +18,7 @@ export interface InstanceRow {
   readonly infraLosses: number;
   /** The start of the current try: its execution timeout counts from here, including its waits. */
   readonly startedAt?: number | null;
-  readonly step?: string | null;
+  readonly resumedAttempt?: string | null;
   /** Set for a deferred instance. */
   readonly wait?: Wait | null;
 }
@@ -74,8 +74,8 @@ export interface Instance {
   /** The start of the current attempt: a try with waits has several attempts. */
   attemptStartedAt: number | null;
   endedAt: number | null;
-  /** The attempt whose wait this try resumes from; null: the try starts from the beginning. */
-  step: string | null;
+  /** The attempt that deferred, whose wait this try resumes from; null: it starts at the beginning. */
+  resumedAttempt: string | null;
   /** Set while deferred. */
   wait: Wait | null;
   /** When it became ready, when it was admitted, and its process: recorded by the owner for reporting. */
@@ -131,7 +131,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     startedAt: row.startedAt ?? null,
     attemptStartedAt: null,
     endedAt: null,
-    step: row.step ?? null,
+    resumedAttempt: row.resumedAttempt ?? null,
     wait: row.wait ?? null,
     scheduledAt: null,
     queuedAt: null,

@@ -55,7 +55,7 @@ export class Moves {
     instance.wait = null;
     if (as === "newTry") {
       instance.tryNumber++;
-      instance.step = null;
+      instance.resumedAttempt = null;
       instance.infraLosses = 0;
       instance.startedAt = null;
       instance.endedAt = null;
@@ -75,13 +75,19 @@ export class Moves {
   /** Back to state `none`: it starts from the beginning if its rule allows it. */
   reset(instance: Instance): true {
     instance.attempt = null;
-    instance.step = null;
+    instance.resumedAttempt = null;
     instance.wait = null;
     instance.retryAt = null;
     this.#table.move(instance, "none");
     this.#table.reconsiderOne(instance);
     this.#judgeMaps(instance);
     return true;
+  }
+
+  /** Starts over, with as many retries as its task has. */
+  restart(instance: Instance): true {
+    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+    return this.reset(instance);
   }
 
   /** A stand-in also depends on its map. And the instance may be the last one that kept a map from being collapsed. */
@@ -98,16 +104,10 @@ export class Moves {
     instance.hasBegunAgain = true;
     // As after a load: earlier runs are checked again.
     if (instance.gate === "open") instance.gate = "none";
-    this.renewTries(instance);
     instance.startedAt = null;
     instance.endedAt = null;
     instance.reason = null;
-    this.reset(instance);
-  }
-
-  /** The next tries have all the retries of the task, like the first ones. */
-  renewTries(instance: Instance): void {
-    instance.maxTries = instance.tryNumber + instance.node.manifest.retries;
+    this.restart(instance);
   }
 
   end(
@@ -144,7 +144,7 @@ export class Moves {
       return;
     }
     // A try that has waited resumes at its last wait, and its timeout keeps counting.
-    if (instance.step === null) instance.startedAt = null;
+    if (instance.resumedAttempt === null) instance.startedAt = null;
     instance.reason = event.reason;
     this.schedule(instance, "sameTry");
   }
@@ -160,7 +160,7 @@ export class Moves {
 
   reschedule(instance: Instance, event: { readonly at: number; readonly retryAt: number }): true {
     instance.startedAt ??= event.at;
-    instance.step = null;
+    instance.resumedAttempt = null;
     instance.retryAt = event.retryAt;
     this.#table.move(instance, "up_for_reschedule");
     this.sleep(instance);

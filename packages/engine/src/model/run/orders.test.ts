@@ -7,6 +7,8 @@ import { compileGraph } from "../graph/graph.ts";
 import { Drive, type StoredDrive } from "../signal/drive.ts";
 import { RuleSet } from "../signal/signal-rules.ts";
 import type { StoredStart } from "../signal/waiting-starts.ts";
+import { attemptEnd } from "./attempt-end.ts";
+import type { AttemptOutcome } from "./attempt-outcome.ts";
 import type { Instance, InstanceRow, Wait } from "./instance.ts";
 import type { Cancel, Order } from "./orders.ts";
 import { RunModel } from "./run.ts";
@@ -85,8 +87,18 @@ class Run {
   turn(): this {
     this.model.beginAgain(this.#now, () => {});
     for (const { instance } of this.model.takeChanges()) {
-      const { attempt, infraLosses, maxTries, node, retryAt, startedAt, state, step, tryNumber, wait } =
-        instance;
+      const {
+        attempt,
+        infraLosses,
+        maxTries,
+        node,
+        retryAt,
+        startedAt,
+        state,
+        resumedAttempt,
+        tryNumber,
+        wait,
+      } = instance;
       const row = {
         taskId: node.id,
         mapIndex: -1,
@@ -97,7 +109,7 @@ class Run {
         retryAt,
         infraLosses,
       };
-      this.#rows.set(node.id, { ...row, startedAt, step, wait });
+      this.#rows.set(node.id, { ...row, startedAt, resumedAttempt, wait });
     }
     this.#drive = this.model.drive!.takeState() ?? this.#drive;
     this.#starts = startsAfter(this.#starts, this.model.drive!.takeStarts());
@@ -130,19 +142,24 @@ class Run {
     this.queue(id).model.apply({ type: "started", ...this.#of(id) }, this.#now);
     return this;
   }
-  succeed(id: string): this {
-    this.model.apply({ type: "succeeded", ...this.#of(id), skip: [] }, this.#now);
+  /** As the owner applies a report of an executor. */
+  end(id: string, outcome: AttemptOutcome): this {
+    const terms = { at: ++this.#now, run: { dagId: "dag", runId: "run" } };
+    this.model.apply(attemptEnd(this.model, this.model.get(id)!, outcome, terms), this.#now);
     return this;
+  }
+  succeed(id: string): this {
+    return this.end(id, { kind: "success", output: null, skip: [] });
   }
   fail(id: string, retry = false): this {
-    const how = { retry, retryAt: retry ? this.#now + 10 : null, reason: "boom" };
-    this.model.apply({ type: "failed", ...this.#of(id), ...how }, this.#now);
-    return this;
+    return this.end(id, {
+      kind: "failed",
+      retry,
+      error: { name: "Error", message: "boom", stack: null, code: null },
+    });
   }
   lose(id: string): this {
-    const how = { reason: "gone", budget: null, retryAt: null };
-    this.model.apply({ type: "lost", ...this.#of(id), ...how }, this.#now);
-    return this;
+    return this.end(id, { kind: "lost", reason: "gone" });
   }
   defer(id: string): this {
     this.model.apply({ type: "deferred", ...this.#of(id), wait: WAIT }, this.#now);
@@ -414,6 +431,14 @@ describe("stop", () => {
       run.turn().begin("s").turn().hear("x").turn()[end]("s").turn();
       expect(run.states).toEqual({ s: "success", t: "scheduled" });
     }
+  });
+
+  test("does not end an attempt again that its run has ended", () => {
+    const run = new Run([task("t", { rules: [on("stop", "x")] }), task("down", { role: "teardown" })]);
+    run.turn().begin("t").turn().hear("x").turn();
+    run.model.apply({ type: "halted", at: 9_000, reason: "timed out", active: "failed" }, 9_000);
+    run.end("t", { kind: "cancelled" });
+    expect(run.model.get("t")).toMatchObject({ state: "failed", reason: "timed out" });
   });
 
   test("is dropped with an attempt that was ended manually", () => {

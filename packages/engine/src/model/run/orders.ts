@@ -169,7 +169,7 @@ export class Orders {
     }
   }
 
-  /** An attempt that had to stop has ended, in any way. */
+  /** An attempt that was asked to stop has ended, in any way but success. */
   stopped(instance: Instance, at: number): true {
     const why = this.#drive.stopping(instance.node.id) ?? "";
     this.#drive.setStopping(instance.node.id, null);
@@ -271,7 +271,7 @@ export class Orders {
         return;
       case "scheduled":
         // It has not started and will start anyway.
-        if (instance.step === null && instance.tryNumber === 1) return;
+        if (instance.resumedAttempt === null && instance.tryNumber === 1) return;
         this.#beginAnew(instance);
         return;
       case "deferred":
@@ -283,8 +283,7 @@ export class Orders {
 
   #beginAnew(instance: Instance): void {
     this.#leaveSlots(instance);
-    this.#moves.renewTries(instance);
-    this.#moves.reset(instance);
+    this.#moves.restart(instance);
   }
 
   #stop(slot: Slot, reason: string): void {
@@ -352,7 +351,8 @@ export class Orders {
   /** An active task uses earlier outputs of its upstream: it runs once more afterwards, for the new outputs. */
   #repeatLater(slot: Slot): void {
     for (const instance of slot.instances) {
-      if (instance.state === "scheduled" && instance.step === null) this.#moves.unschedule(instance);
+      if (instance.state === "scheduled" && instance.resumedAttempt === null)
+        this.#moves.unschedule(instance);
       else if (instance.state !== "none" && instance.state !== "restarting")
         this.#drive.addStart(slot.node.id, 1);
     }

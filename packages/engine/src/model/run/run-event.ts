@@ -9,58 +9,71 @@ interface OfInstance {
   readonly mapIndex: number;
 }
 
-/** Counts only while `attempt` is the instance's current attempt. Instants are milliseconds. */
+/** Ignored unless `attempt` is the instance's current attempt. Instants are milliseconds. */
 interface OfAttempt extends OfInstance {
   readonly attempt: string;
 }
 
+/** The end of an attempt, or of the wait that it left behind, as the model receives it (built by attempt-end.ts). */
+export type AttemptEnd = OfAttempt & { readonly at: number } & (
+    | {
+        readonly type: "succeeded";
+        /** Tasks that this one rules out; those not yet started are skipped at once. */
+        readonly skip: readonly string[];
+      }
+    | { readonly type: "skipped"; readonly reason: string | null }
+    /** Retried at `retryAt` (null: at once) if `retry` and tries are left. */
+    | {
+        readonly type: "failed";
+        readonly retry: boolean;
+        readonly retryAt: number | null;
+        readonly reason: string | null;
+      }
+    | { readonly type: "deferred"; readonly wait: Wait }
+    | { readonly type: "rescheduled"; readonly retryAt: number }
+    /** The attempt of a task that was asked to stop has ended; any end but its own success. */
+    | { readonly type: "stopped" }
+    /** The attempt of an instance that is `restarting` (restarted or cleared) has ended, in any way. */
+    | { readonly type: "restarted" }
+    /**
+     * The attempt ended without a fault of the task: same try again, up to `budget` times, then as a failure. Null: not
+     * counted, because the cause is known (an orderly stop of the executor).
+     */
+    | {
+        readonly type: "lost";
+        readonly reason: string;
+        readonly budget: number | null;
+        readonly retryAt: number | null;
+      }
+  );
+
 export type RunEvent =
+  | AttemptEnd
   /** Admission gave it a new attempt and its slots: scheduled -> queued. */
   | ({ readonly type: "queued" } & OfAttempt)
-  /** The slots were not available after all: queued -> scheduled, as if it had never been admitted. */
+  /** The slots were taken by another scheduler: queued -> scheduled, as if it had never been admitted. */
   | ({ readonly type: "unqueued" } & OfAttempt)
   | ({ readonly type: "started"; readonly at: number } & OfAttempt)
-  /** `skip`: tasks that this one excludes; those not yet started are skipped at once. */
-  | ({ readonly type: "succeeded"; readonly at: number; readonly skip: readonly string[] } & OfAttempt)
-  | ({ readonly type: "skipped"; readonly at: number; readonly reason: string | null } & OfAttempt)
-  /** Retried at `retryAt` (null: at once) if `retry` is set and tries are left. */
-  | ({
-      readonly type: "failed";
-      readonly at: number;
-      readonly retry: boolean;
-      readonly retryAt: number | null;
-      readonly reason: string | null;
-    } & OfAttempt)
-  | ({ readonly type: "deferred"; readonly at: number; readonly wait: Wait } & OfAttempt)
-  /** It begins with a wait, under a new attempt: scheduled -> deferred, no worker needed. */
+  /** The instance starts with a wait, under a new attempt: scheduled -> deferred, no worker needed. */
   | ({ readonly type: "startedWaiting"; readonly at: number; readonly wait: Wait } & OfAttempt)
-  /** The trigger fired, or it timed out and the task handles the timeout: deferred -> scheduled, same try. */
+  /** The trigger fired, or the wait timed out and the task handles the timeout: deferred -> scheduled, same try. */
   | ({ readonly type: "resumed" } & OfAttempt)
-  | ({ readonly type: "rescheduled"; readonly at: number; readonly retryAt: number } & OfAttempt)
-  /**
-   * The attempt was lost through no fault of the task: same try again, up to `budget` times, then as a failure. Null:
-   * certainly not the task's fault (an orderly stop), so not counted.
-   */
-  | ({
-      readonly type: "lost";
-      readonly at: number;
-      readonly reason: string;
-      readonly budget: number | null;
-      readonly retryAt: number | null;
-    } & OfAttempt)
   | ({ readonly type: "retryDue" } & OfInstance)
   | ({ readonly type: "gateOpened" } & OfInstance)
-  /** An input for the rules of the run, if it has any. */
+  /** A signal, or the success of a task, for the signal rules of the run. */
   | { readonly type: "heard"; readonly heard: Heard }
-  /** A request of a tick or a user. */
+  /** A tick or a manual command. */
   | ({ readonly type: "ordered" } & Order)
-  /** Signals no longer count: streaming tasks stop or never start, tasks without their start are skipped. */
+  /** Signals are ignored from now on: streaming tasks stop or never start, tasks that wait for a start are skipped. */
   | { readonly type: "closed"; readonly reason: string }
-  /** The length of a map within an item of its parent (-1: no parent) is known. */
+  /** The number of items of a map, beneath an item of its parent (-1: no parent). */
   | { readonly type: "expanded"; readonly mapId: string; readonly parent: number; readonly length: number }
-  /** The map cannot run over its source value. */
+  /** The map's input is not a list that it can run over. */
   | { readonly type: "unmappable"; readonly mapId: string; readonly parent: number; readonly reason: string }
-  /** The run ends now: active instances become `active`, other unfinished ones are skipped, teardowns continue. */
+  /**
+   * The run ends now (cancelled, timed out, failed fast): running instances become `active`, other unfinished ones are
+   * skipped. Teardowns continue.
+   */
   | {
       readonly type: "halted";
       readonly at: number;

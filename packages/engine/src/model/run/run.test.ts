@@ -315,15 +315,15 @@ describe("deferral and reschedule", () => {
     run.queue("a");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: WAIT }, 5);
     run.model.apply({ type: "resumed", ...run.of("a") }, 6);
-    expect(run.model.get("a")).toMatchObject({ step: "a-1", wait: null });
+    expect(run.model.get("a")).toMatchObject({ resumedAttempt: "a-1", wait: null });
     run.queue("a", "second");
     run.begin("a");
     run.lose("a");
-    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: "a-1", startedAt: 5 });
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", resumedAttempt: "a-1", startedAt: 5 });
     run.queue("a", "third");
     run.fail("a");
     run.model.fireRetries(50);
-    expect(run.model.get("a")).toMatchObject({ state: "scheduled", step: null, tryNumber: 2 });
+    expect(run.model.get("a")).toMatchObject({ state: "scheduled", resumedAttempt: null, tryNumber: 2 });
   });
 
   test("a task may begin with a wait, and occupies no slot unless its pool requires it", () => {
@@ -357,8 +357,18 @@ describe("deferral and reschedule", () => {
 test("an instance cleared while it ran starts over when the old attempt has ended", () => {
   const restarting = row("a", { state: "restarting", tryNumber: 1, maxTries: 1, attempt: "old" });
   const run = runOf([task("a")], [restarting]);
-  expect(run.succeed("a")).toBe(true);
+  expect([run.succeed("a"), run.fail("a"), run.lose("a")]).toEqual([false, false, false]);
+  expect(run.model.apply({ type: "restarted", ...run.of("a"), attempt: "other" }, 5)).toBe(false);
+  expect(run.model.apply({ type: "restarted", ...run.of("a") }, 5)).toBe(true);
   expect(run.model.get("a")).toMatchObject({ state: "scheduled", tryNumber: 2, attempt: null });
+});
+
+test.each(["stopped", "restarted"] as const)("an attempt that runs as it should is not %s", (type) => {
+  const run = runOf([task("a")]);
+  run.queue("a");
+  run.begin("a");
+  expect(run.model.apply({ type, ...run.of("a") }, 5)).toBe(false);
+  expect(run.state("a")).toBe("running");
 });
 
 test("a run is deadlocked if no task is active and no rule can be satisfied", () => {

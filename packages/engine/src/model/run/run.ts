@@ -23,10 +23,10 @@ import type { RunEvent } from "./run-event.ts";
 import { failedAndAfter } from "./run-retry.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
 import { Settling } from "./settling.ts";
-import { isFinished, type TaskState } from "./states.ts";
+import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 
-type Report = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
+type AttemptEvent = Exclude<Extract<RunEvent, { attempt: string }>, { type: "queued" | "startedWaiting" }>;
 
 /** The stored state of a run other than its instances. */
 export interface RunJournal {
@@ -302,21 +302,21 @@ export class RunModel {
       case "retryDue":
         return this.#wakeUp(instance);
       default:
-        return instance.attempt === event.attempt && this.#hear(instance, event);
+        return instance.attempt === event.attempt && this.#applyToAttempt(instance, event);
     }
   }
 
-  /** Applies a report of the current attempt or of its trigger. */
-  #hear(instance: Instance, event: Report): boolean {
+  /** An event of the current attempt, or of the wait that it left behind. */
+  #applyToAttempt(instance: Instance, event: AttemptEvent): boolean {
     const { state } = instance;
     const isOut = state === "queued" || state === "running";
-    const isKept = event.type === "started" || (event.type === "succeeded" && state !== "restarting");
-    if (this.stopping(instance) !== null && !isKept) return this.#orders!.stopped(instance, this.#moves.now);
-    if (state === "restarting") {
-      if (event.type === "started") return false;
-      this.#moves.renewTries(instance);
-      return this.#moves.reset(instance);
-    }
+    const isStopping = this.stopping(instance) !== null;
+    if (event.type === "stopped")
+      return isStopping && OCCUPYING.has(state) && this.#orders!.stopped(instance, event.at);
+    if (event.type === "restarted")
+      return !isStopping && state === "restarting" && this.#moves.restart(instance);
+    // Only its success, or `stopped`, ends an attempt that was asked to stop.
+    if (isStopping && event.type !== "started" && event.type !== "succeeded") return false;
     switch (event.type) {
       case "started":
         return state === "queued" && this.#moves.run(instance, event.at);
@@ -326,7 +326,7 @@ export class RunModel {
         return isOut && this.#moves.defer(instance, event);
       case "resumed":
         if (state !== "deferred") return false;
-        instance.step = instance.attempt;
+        instance.resumedAttempt = instance.attempt;
         return this.#moves.schedule(instance, "sameTry");
       case "rescheduled":
         return isOut && this.#moves.reschedule(instance, event);

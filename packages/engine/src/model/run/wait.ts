@@ -1,7 +1,7 @@
 /** Waits: from the request of a task to the effect of the wait's end. */
 import { waitedFor } from "@tradewind/sdk/builtin-triggers";
 import type { Json, StartTrigger } from "@tradewind/sdk/manifest";
-import type { Deferral, ErrorFacts, TriggerEnding } from "@tradewind/sdk/program";
+import type { Deferral, ErrorFacts, TaskOutcome, TriggerEnding } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
 import type { Wait } from "./instance.ts";
 
@@ -30,12 +30,10 @@ export type TriggerOutcome =
   /** It threw, returned without an event, could not be loaded, or blocked its process. */
   | { readonly kind: "failed"; readonly error: ErrorFacts };
 
+/** What the end of a wait means: the task's code resumes, or the attempt ends as if its process had reported this. */
 export type WaitResult =
-  /** The task's code resumes. */
   | { readonly kind: "resume" }
-  | { readonly kind: "success"; readonly output: Json }
-  | { readonly kind: "failed"; readonly error: ErrorFacts; readonly retry: boolean }
-  | { readonly kind: "skipped"; readonly reason: string | null };
+  | Extract<TaskOutcome, { kind: "success" | "failed" | "skipped" }>;
 
 /** The effect of a fired trigger. */
 export function resultOfFired(
@@ -46,14 +44,15 @@ export function resultOfFired(
     case "event": {
       // Without a method or a name to resume at, the trigger is the whole task, and its event is the output.
       const isWhole = method === null && name === null;
-      return isWhole ? { kind: "success", output: outcome.payload } : { kind: "resume" };
+      return isWhole ? { kind: "success", output: outcome.payload, skip: [] } : { kind: "resume" };
     }
     case "failed":
       if (onFailure === "resume") return { kind: "resume" };
       return { kind: "failed", error: outcome.error, retry: true };
     case "ending": {
       const { ending } = outcome;
-      if (ending.kind !== "failed") return ending;
+      if (ending.kind === "success") return { ...ending, skip: [] };
+      if (ending.kind === "skipped") return ending;
       const error = failure("TriggerFailed", "TASK_FAILED_BY_TRIGGER", ending.reason);
       return { kind: "failed", error, retry: ending.retry };
     }

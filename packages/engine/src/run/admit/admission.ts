@@ -1,9 +1,9 @@
 /**
- * Which ready instances may be queued now. The rules are the model's (`ReadyQueue`); this is what they need to know
- * of the world: pools as last seen in the database, what the batch at hand frees and takes, run limits, executors.
+ * Chooses the ready instances that may be queued now. The rules are in the model (`ReadyQueue`). This class supplies their
+ * inputs: pools as last read from the database, the slots that the current batch frees and takes, run limits, executors.
  *
- * The view of a pool may be out of date when other schedulers use it too. It only guides the choice: the batch that
- * stores the choice is refused by the database if it would oversubscribe a pool, and the choice is made again.
+ * The view of a pool may be outdated if other schedulers use it. It only guides the choice: the database rejects a batch
+ * that would oversubscribe a pool, and the choice is repeated.
  */
 import type { Executor } from "../../execute/contract.ts";
 import {
@@ -35,7 +35,7 @@ import {
 } from "./ready-task.ts";
 import { StreamSlots } from "./stream-slots.ts";
 
-/** Queued in memory; to be stored, then dispatched. */
+/** Queued in memory; stored next, then dispatched. */
 export interface Admitted {
   readonly actor: RunActor;
   readonly instance: Instance;
@@ -43,11 +43,11 @@ export interface Admitted {
   readonly executor: Executor;
 }
 
-/** A ready instance that begins by waiting for its trigger. */
+/** A ready instance that starts by waiting for its trigger. */
 export interface Starter {
   readonly actor: RunActor;
   readonly instance: Instance;
-  /** It was given room, because its pool counted it when it became ready. */
+  /** It has a slot, because its pool counts deferred tasks. */
   readonly hasSlot: boolean;
 }
 
@@ -63,7 +63,7 @@ export class Admission {
   readonly peerWaiters: PeerPoolWaiters;
   readonly pools: PoolViews;
   readonly #queue = new ReadyQueue<Ready>();
-  /** Everything added and not yet picked, by run; entries of a paused DAG wait outside the queue. */
+  /** All added and not yet admitted instances, by run; those of a paused DAG are not in the queue. */
   readonly #waiting = new Map<number, { readonly actor: RunActor; readonly ready: Map<Instance, Ready> }>();
   readonly #streamSlots: StreamSlots;
   #starters: Starter[] = [];
@@ -76,7 +76,7 @@ export class Admission {
     this.pools = new PoolViews(options.database, (name) => this.#queue.release(name));
   }
 
-  /** The batch at hand came to nothing. */
+  /** The current batch was rejected. */
   reset(): void {
     this.pools.reset();
     this.peerWaiters.reset();
@@ -86,12 +86,12 @@ export class Admission {
     return this.#queue.size > 0;
   }
 
-  /** Ready tasks that wait for nothing but a slot of an executor. */
+  /** The number of ready tasks that wait only for a slot of an executor. */
   get shortOfSlots(): number {
     return this.executors.all.reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
   }
 
-  /** Runs that have ready tasks, and how many; those whose turn comes first go first. */
+  /** Runs with ready tasks and their number, in the order of admission. */
   waitingRuns(): { readonly actor: RunActor; readonly ready: number }[] {
     const runs = [...this.#waiting.values()].filter(({ ready }) => ready.size > 0);
     const first = (ready: Ready[]) => ready.reduce((a, b) => (byTurn(b, a) < 0 ? b : a));
@@ -100,7 +100,7 @@ export class Admission {
       .sort((a, b) => byTurn(a.first, b.first));
   }
 
-  /** Takes what became ready in this run. */
+  /** Adds the instances of this run that became ready. */
   note(actor: RunActor, now: number): void {
     for (const instance of this.blockedTeardowns.takeReady(actor, now)) {
       if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
@@ -108,7 +108,7 @@ export class Admission {
     }
   }
 
-  /** Instances that begin by waiting since the last call: they need no room, unless their pool counts them. */
+  /** New instances that start by waiting: they need no slot, unless their pool counts deferred tasks. */
   takeStarters(limit: number): Starter[] {
     return this.#starters.splice(0, limit);
   }
@@ -117,9 +117,9 @@ export class Admission {
     return this.#starters.length > 0;
   }
 
-  /** Whether the pool of this instance counts it while it is deferred. */
+  /** Whether the pool of this instance counts deferred tasks. */
   keepsDeferred(actor: RunActor, instance: Instance): boolean {
-    // The tasks of a sub-DAG take slots of their own, maybe of the same pool: it would wait for itself.
+    // The tasks of a sub-DAG take slots too, possibly of the same pool: the sub-DAG would wait for itself.
     if (instance.node.manifest.dag !== undefined) return false;
     return this.pools.countsDeferred(actor.placeOf(instance).pool);
   }
@@ -128,7 +128,7 @@ export class Admission {
     return beginsByWaiting(instance) && !actor.isPaused && !this.keepsDeferred(actor, instance);
   }
 
-  /** Queues all that has room, each with a new attempt. `touched` gets the runs concerned. */
+  /** Queues all instances that have room, each with a new attempt. Adds their runs to `touched`. */
   admit(now: number, touched: Set<RunActor>): Admitted[] {
     const admitted: Admitted[] = [];
     let hasStale: boolean;
@@ -142,7 +142,7 @@ export class Admission {
           this.#starters.push({ actor, instance, hasSlot: true });
           continue;
         }
-        // A branch may have ruled it out meanwhile. It took room from others: choose once more.
+        // A branch may have skipped it meanwhile. It was counted against others: choose again.
         const queued = this.#queued(ready.own, now);
         if (queued) admitted.push(queued);
         else {
@@ -165,7 +165,7 @@ export class Admission {
     return { actor, instance, attempt, executor };
   }
 
-  /** What to tell the other schedulers of our own best waiting tasks; null when that has not changed. */
+  /** Publishes the first waiting tasks of this scheduler to the others; null: unchanged. */
   newsOfWaiting(jobId: number): Call | null {
     const heads: PoolWaiter[] = [];
     for (const { task, waiting } of this.#queue.heads()) {
@@ -176,9 +176,9 @@ export class Admission {
     return this.peerWaiters.news(jobId, heads);
   }
 
-  /** Admitted too much: back to where they were, so that the next round can choose with better numbers. */
+  /** Undoes admissions that the database rejected, so that the next round can choose with current numbers. */
   withdraw(admitted: readonly Admitted[], now: number): void {
-    // What was to be told with them was not stored either.
+    // The published waiting tasks were not stored either.
     this.peerWaiters.reset();
     for (const { actor, instance, attempt } of admitted) {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
@@ -188,7 +188,7 @@ export class Admission {
     }
   }
 
-  /** Forgets everything that waits for this run. */
+  /** Removes all waiting instances of this run. */
   drop(actor: RunActor): void {
     this.blockedTeardowns.drop(actor);
     this.limitedTasks.drop(actor);
@@ -208,7 +208,7 @@ export class Admission {
     }
   }
 
-  /** An instance left its slots, in memory; the batch at hand will say so to the database. */
+  /** An instance has freed its slots in memory; the current batch stores that. */
   freed(actor: RunActor, instance: Instance): void {
     if (isOccupying(instance)) return;
     this.#count(actor, instance, -1);
@@ -249,7 +249,7 @@ export class Admission {
       waiting = { actor, ready: new Map() };
       this.#waiting.set(actor.id, waiting);
     }
-    // It may have been put back and become ready again while it waited.
+    // It may have been reset and become ready again while it waited.
     const former = waiting.ready.get(instance);
     if (former) this.#queue.remove(former);
     waiting.ready.set(instance, ready);
@@ -265,7 +265,7 @@ export class Admission {
     return { pool, slots, limits };
   }
 
-  /** Of a run, or of one task of it. */
+  /** The capacity of a run, or of one of its tasks. */
   #capacityIn(name: string): Capacity | undefined {
     const [, run, index] = name.split(":");
     const actor = this.#waiting.get(Number(run))?.actor;

@@ -1,7 +1,7 @@
 /**
- * Teardowns, and setups that run again, begin only when nothing is left that works on what they clear away or make. The
- * journal has given such attempts up, so that nothing holds these instances but this: they are ready, and wait here until
- * the last of the processes is gone. Nothing of it is stored: whoever takes the run over has none of those processes.
+ * Teardowns, and setups that run again, start only when no process is left that uses what they remove or create. The
+ * database has ended such attempts already, so these instances are ready; they wait here for the exit of the last process.
+ * Nothing of this is stored: a scheduler that takes the run over has none of those processes.
  */
 import type { Instance } from "../../model/index.ts";
 import type { ActiveAttempts } from "../batch/active-attempts.ts";
@@ -15,7 +15,7 @@ export class BlockedTeardowns {
     this.#activeAttempts = activeAttempts;
   }
 
-  /** What became ready in this run since the last call and may begin; with what was held back and is free now. */
+  /** The instances of this run that became ready and may start, with those that were blocked and are free now. */
   takeReady(actor: RunActor, now: number): Instance[] {
     const ready = actor.model.takeReady();
     for (const instance of ready) {
@@ -32,7 +32,7 @@ export class BlockedTeardowns {
     return all.filter((instance) => !early.has(instance));
   }
 
-  /** Whether to look at this run again when one of its attempts is gone. */
+  /** Whether the end of an attempt of this run may unblock an instance. */
   has(actor: RunActor): boolean {
     return this.#waiting.has(actor);
   }

@@ -1,17 +1,17 @@
-/** The executors of a job, and what they have room for. */
+/** The executors of a job and their free slots. */
 import type { Executor } from "../../execute/contract.ts";
 import type { FreeSlots } from "../../store/run/run-hand-over.ts";
 
-/** Of what is chosen for an executor and not stored yet, only that counts. */
+/** An instance that was chosen for an executor and is not stored yet. */
 interface Chosen {
   readonly executor: Executor;
 }
 
-/** Attempts that executors and the job count differently. */
+/** Attempts that an executor and the job count differently. */
 export interface PendingAttempts {
-  /** On their way to an executor that it does not know of yet. */
+  /** Attempts that are not submitted to the executor yet. */
   readonly unsubmitted: (executor: Executor) => number;
-  /** Their executors have reported their end, which is not stored yet. */
+  /** Attempts whose end is reported and not stored yet. */
   readonly unstoredEnds: () => number;
 }
 
@@ -26,7 +26,7 @@ export class ExecutorRoom {
     this.#pending = pending;
   }
 
-  /** A task that names an executor this scheduler does not have waits for none: it runs on the default one. */
+  /** A task that names an unknown executor runs on the default one. */
   of(name: string | null): Executor {
     const executor = (name === null ? undefined : this.#byName.get(name)) ?? this.all[0];
     if (!executor) throw new Error("a scheduler needs at least one executor");
@@ -37,7 +37,7 @@ export class ExecutorRoom {
     return this.all.reduce((sum, { streamingSlots = 0 }) => sum + streamingSlots, 0);
   }
 
-  /** How many more it may be given, beside what was chosen for it already. */
+  /** How many more attempts the executor accepts, besides those chosen already. */
   free(executor: Executor, chosen: readonly Chosen[]): number {
     const underWay =
       this.#pending.unsubmitted(executor) + chosen.filter((each) => each.executor === executor).length;
@@ -45,8 +45,8 @@ export class ExecutorRoom {
   }
 
   /**
-   * Tasks that could start at once: an executor may be given more than that, to have the next ones at hand. The slot of an
-   * attempt counts as free when its end is stored: the same batch gives it to the next ready task of its run.
+   * The number of tasks that could start at once; an executor accepts more, to have the next ones ready. The slot of an
+   * attempt is free when its end is stored: the same batch gives it to the next ready task of its run.
    */
   idle(): FreeSlots {
     let slots: number | null = 0;

@@ -1,6 +1,6 @@
 /**
- * Instances that take a slot of their task's own limit in a run (`maxActivePerRun`). A run is owned by one scheduler, so
- * what is counted here is all of it.
+ * Counts the active instances of tasks with a limit per run (`maxActivePerRun`). A run is owned by one scheduler, so this
+ * count is complete.
  */
 import { type Capacity, type Instance, isOccupying } from "../../model/index.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
@@ -23,7 +23,7 @@ export class LimitedTasks {
     this.#occupying.get(actor)?.get(instance.node)?.delete(instance);
   }
 
-  /** The instances that take slots in a run that was just loaded. */
+  /** Counts the active instances of a run that was just loaded. */
   load(actor: RunActor): void {
     for (const instance of actor.model.instances()) if (isOccupying(instance)) this.add(actor, instance);
   }
@@ -32,7 +32,7 @@ export class LimitedTasks {
     this.#occupying.delete(actor);
   }
 
-  /** How full the limit of a task in this run is; undefined: it has none. */
+  /** The limit of a task in this run and its use; undefined: no limit. */
   capacity(actor: RunActor, node: Node): Capacity | undefined {
     const { maxActivePerRun: slots } = node.manifest;
     if (slots === null) return undefined;

@@ -1,6 +1,6 @@
 /**
- * The tasks that other schedulers hold back for want of slots, and what they are told of ours. A hint only: order between
- * schedulers depends on it, safety does not.
+ * The tasks of other schedulers that wait for slots, and the publication of our own. A hint: the order between schedulers
+ * depends on it, safety does not.
  */
 import type { ReadyQueue } from "../../model/index.ts";
 import type { Call, Database } from "../../store/database/database.ts";
@@ -11,7 +11,7 @@ export class PeerPoolWaiters {
   readonly #database: Database;
   readonly #queue: ReadyQueue<Ready>;
   #inLine: Ready[] = [];
-  /** How much our own tasks have passed tasks of others that do not fit, as long as those wait. */
+  /** How many slots our tasks took while a task of another scheduler did not fit, per waiting task. */
   #passed = new Map<string, number>();
   #published = "[]";
   #isClosed = false;
@@ -21,7 +21,7 @@ export class PeerPoolWaiters {
     this.#queue = queue;
   }
 
-  /** Adds the tasks that wait at other schedulers to the queue, so that slots stay free for those that outrank ours. True: there are any. */
+  /** Adds the waiting tasks of other schedulers, so that slots stay free for those with higher priority. True: there are any. */
   async invite(jobId: number): Promise<boolean> {
     this.sendAway();
     if (this.#queue.size === 0) return false;
@@ -44,7 +44,7 @@ export class PeerPoolWaiters {
     this.#inLine = [];
   }
 
-  /** What to tell the others of our best waiting tasks; null when that has not changed. */
+  /** Publishes our first waiting tasks; null: unchanged. */
   news(jobId: number, heads: readonly PoolWaiter[]): Call | null {
     const told = this.#isClosed ? [] : heads;
     const news = JSON.stringify(told);
@@ -53,18 +53,18 @@ export class PeerPoolWaiters {
     return publishWaiters(jobId, told);
   }
 
-  /** Nothing is admitted from now on: other schedulers need not keep slots free for tasks that wait here. */
+  /** Admits nothing from now on: other schedulers need not keep slots free for the tasks that wait here. */
   close(): void {
     this.#isClosed = true;
   }
 
-  /** What was told last may not have been stored. */
+  /** The last publication may not have been stored. */
   reset(): void {
     this.#published = "";
   }
 }
 
-/** By what is told of it; two that look the same count as one. */
+/** By its published facts; equal tasks count as one. */
 function nameOf({ pool, weight, logicalDate, mapIndex, slots }: Omit<PoolWaiter, "amount">): string {
   return JSON.stringify([pool, weight, logicalDate, mapIndex, slots]);
 }

@@ -1,7 +1,7 @@
 /**
- * The pools (and the counters of limits, which are pools of the engine's own) as last seen in the database, and what the
- * batch at hand frees and takes of them. May be out of date where other schedulers use them, too: it guides the choice,
- * and the batch that stores the choice is refused if it would oversubscribe one.
+ * The pools (and the counters of limits, which are internal pools) as last read from the database, and the slots that the
+ * current batch frees and takes. The view may be outdated if other schedulers use a pool: it guides the choice, and the
+ * database rejects a batch that would oversubscribe one.
  */
 import type { Capacity, Place } from "../../model/index.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -10,10 +10,10 @@ import { type PoolView, readPools } from "../../store/pool/pool-occupancy.ts";
 
 export class PoolViews {
   readonly #database: Database;
-  /** A counter has more room than before. */
+  /** A counter has more free slots than before. */
   readonly #onRoom: (name: string) => void;
   #pools = new Map<string, Capacity>();
-  /** Pools that count deferred tasks, too. */
+  /** Pools that count deferred tasks. */
   readonly #counting = new Set<string>();
   readonly #pending = new Map<string, number>();
 
@@ -44,14 +44,14 @@ export class PoolViews {
     for (const name of limitNames(limitKey)) this.#pending.set(name, (this.#pending.get(name) ?? 0) + by);
   }
 
-  /** The batch at hand came to nothing. */
+  /** The current batch was rejected. */
   reset(): void {
     this.#pending.clear();
-    // Some may have been set aside because of what has now come to nothing.
+    // Tasks may have been set aside because of the slots that the rejected batch took.
     for (const name of this.#pools.keys()) if (isCounter(name)) this.#onRoom(name);
   }
 
-  /** The batch is stored: what was pending is now so, and the database's own numbers come last. */
+  /** The batch is stored: pending changes become final, then the numbers of the database replace them. */
   settle(settled: readonly PoolView[]): void {
     for (const [name, delta] of this.#pending) {
       const view = this.#pools.get(name);
@@ -77,7 +77,7 @@ export class PoolViews {
   }
 }
 
-/** The engine's own pools: how many instances of a task, or of a DAG, are active across all its runs. */
+/** An internal pool, which counts the active instances of a task or a DAG across all its runs. */
 export function isCounter(name: string): boolean {
   return name.startsWith("@");
 }

@@ -1,11 +1,11 @@
-/** What stands in the ready queue of a scheduler. */
+/** The entries of a scheduler's ready queue. */
 import type { Executor } from "../../execute/contract.ts";
 import type { Candidate, Instance } from "../../model/index.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 
-/** A ready instance, or a stand-in for a task that another scheduler holds back: it takes room and goes nowhere. */
+/** A ready instance, or a placeholder for a waiting task of another scheduler, which takes slots and is never started. */
 export interface Ready extends Candidate {
-  /** Changed only while it is outside the queue. */
+  /** Changed only while the entry is not in the queue. */
   limits: readonly string[];
   readonly own: OwnReady | null;
 }
@@ -16,16 +16,16 @@ export interface OwnReady {
   readonly executor: Executor;
 }
 
-/** What its turn is reckoned by. */
+/** The date that decides the order of runs. */
 export function dateOf({ run }: RunActor): number {
   return (run.logical_date ?? run.run_after).getTime();
 }
 
-export function beginsByWaiting({ node, step }: Instance): boolean {
-  return step === null && Boolean(node.manifest.startTrigger);
+export function beginsByWaiting({ node, resumedAttempt }: Instance): boolean {
+  return resumedAttempt === null && Boolean(node.manifest.startTrigger);
 }
 
-/** Whether its task has a limit in each run. */
+/** Whether its task has a limit per run. */
 export function isLimited({ node }: Instance): boolean {
   return node.manifest.maxActivePerRun !== null;
 }

@@ -1,4 +1,4 @@
-/** Streaming tasks, and the slots they hold. */
+/** The slots of streaming tasks. */
 import { beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
@@ -30,7 +30,7 @@ it("leaves ordinary slots to other tasks while streaming tasks have slots of the
   for (let n = 0; n < 2; n++) await rig.trigger("stream");
   await rig.until(async () => (await streams()).join() === "running,running", "two streams");
   expect(await rig.ended(await rig.trigger("quick"))).toBe("success");
-  // One more takes the ordinary slot; the next has none.
+  // One more stream takes the ordinary slot; the next has none.
   for (let n = 0; n < 2; n++) await rig.trigger("stream");
   const isFull = async () => (await streams()).join() === "running,running,running,scheduled";
   await rig.until(isFull, "a third stream");

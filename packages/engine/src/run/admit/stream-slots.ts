@@ -1,7 +1,6 @@
 /**
- * Streaming tasks take the slots that an executor has for them alone first, then ordinary ones. So as many of them as there
- * are such slots leave the ordinary slots to other tasks. Which kind a ready one waits for is decided again before each
- * choice: a limit of the ready queue is one or the other.
+ * Streaming tasks take the streaming slots of an executor first, then ordinary ones. The kind of slot that a ready
+ * streaming task waits for is decided again before each choice, because an entry of the ready queue has one limit.
  */
 import type { Executor } from "../../execute/contract.ts";
 import { type Instance, isStreaming, type ReadyQueue } from "../../model/index.ts";
@@ -11,7 +10,7 @@ import type { Ready } from "./ready-task.ts";
 const ordinary = ({ name }: Executor) => `executor:${name}`;
 const own = ({ name }: Executor) => `streams:${name}`;
 
-/** What is ready, by run. */
+/** Ready instances by run. */
 type Waiting = ReadonlyMap<number, { readonly ready: ReadonlyMap<Instance, Ready> }>;
 
 interface Chosen {
@@ -34,15 +33,15 @@ export class StreamSlots {
     this.#activeAttempts = activeAttempts;
   }
 
-  /** It has become ready. */
+  /** An instance has become ready. */
   add(ready: Ready): void {
     const { executor, instance } = ready.own ?? {};
     if (executor?.streamingSlots && instance && isStreaming(instance.node.manifest)) this.#ready.add(ready);
   }
 
   /**
-   * Before a choice: gives the free slots to the first that wait. Answers the capacity of each limit that is used for it.
-   * @param chosen What was chosen before and is not in hand yet.
+   * Before a choice: assigns the free streaming slots to the first waiting tasks. Returns the capacity of each limit.
+   * @param chosen Instances that were chosen before and are not active yet.
    */
   assign(waiting: Waiting, chosen: readonly Chosen[]): Map<string, number> {
     const capacities = new Map<string, number>();

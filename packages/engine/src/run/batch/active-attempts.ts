@@ -1,16 +1,14 @@
 /**
- * The attempts this job gave to its executors and has not settled yet. An attempt leaves when its end is stored or
- * turns out to concern nobody any more. What the journal calls queued or running and is not in here is out there with
- * nobody: its process died with a former owner, or it was never dispatched.
+ * The attempts that this job gave to its executors and whose end is not stored. An attempt is removed when its end is
+ * stored or was superseded. An instance that the database has as queued or running, and whose attempt is not here, has no
+ * process: it died with a former owner, or the attempt was never dispatched.
  */
 
 import type { TaskManifest } from "@tradewind/sdk/manifest";
-import type { CancelTerms, Executor, ExecutorEvent } from "../../execute/contract.ts";
+import type { AttemptReport, CancelTerms, Executor } from "../../execute/contract.ts";
 import { dependsOnSetup, type Instance, isMappedOver, isStreaming, OCCUPYING } from "../../model/index.ts";
 import type { Admitted } from "../admit/admission.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
-
-export type Report = Extract<ExecutorEvent, { attempt: string }>;
 
 export interface Held {
   readonly runId: number;
@@ -22,9 +20,9 @@ export interface Held {
 
 export class ActiveAttempts {
   readonly #held = new Map<string, Held>();
-  /** Cancelled, and not settled yet. */
+  /** Cancelled attempts whose end is not stored. */
   readonly #cancelled = new Set<string>();
-  /** Their executors have reported their end, which is not settled yet. */
+  /** Attempts whose end is reported and not stored. */
   readonly #gone = new Set<string>();
 
   get size(): number {
@@ -35,7 +33,7 @@ export class ActiveAttempts {
     return this.#held.has(attempt);
   }
 
-  /** Whether it may still be given to its executor. */
+  /** Whether the attempt may still be submitted to its executor. */
   isWanted(attempt: string): boolean {
     return this.#held.has(attempt) && !this.#cancelled.has(attempt);
   }
@@ -44,7 +42,7 @@ export class ActiveAttempts {
     return this.#held.get(attempt);
   }
 
-  /** Streaming tasks that have or wait for slots of this executor; of any, if none is named. */
+  /** The number of streaming tasks that have or wait for slots of this executor; default: of all. */
   streams(executor?: Executor): number {
     let streams = 0;
     for (const held of this.#held.values())
@@ -56,7 +54,7 @@ export class ActiveAttempts {
     return this.#held;
   }
 
-  /** Those that have attempts here. */
+  /** The runs of these attempts. */
   runs(): Set<number> {
     return new Set(this.#held.values().map(({ runId }) => runId));
   }
@@ -69,8 +67,8 @@ export class ActiveAttempts {
     }
   }
 
-  /** The ends among these reports are dealt with. */
-  settle(reports: readonly Report[]): void {
+  /** The ends among these reports are stored, or superseded. */
+  settle(reports: readonly AttemptReport[]): void {
     for (const report of reports) {
       if (report.type !== "ended") continue;
       this.#held.delete(report.attempt);
@@ -79,16 +77,16 @@ export class ActiveAttempts {
     }
   }
 
-  /** Nothing is at work for it any more. That stays true when the batch that tells of it is void. */
+  /** The attempt has no process any more, even if the batch that stores its end is rejected. */
   noteGone(attempt: string): void {
     if (this.#held.has(attempt)) this.#gone.add(attempt);
   }
 
   /**
-   * Whether a ready teardown has to wait: something of its run has been ended without its process, which may still be at
-   * work on what is to be cleared away. Likewise a setup, while what depends on it is being stopped for its sake; and a task
-   * whose output a map runs over, while an instance of the map is being stopped: the map reads the new list only if nothing
-   * of the old one is left. Only what is in hand counts, and that does end.
+   * Whether a ready teardown has to wait: an instance of its run was ended while its process may still use what the
+   * teardown removes. Likewise a setup, while its dependents are being stopped for its restart; and a task whose output is
+   * mapped over, while an instance of that map is being stopped: the map reads the new list only when no instance of the old
+   * one is left. Only active attempts count, and those do end.
    */
   keepsWaiting(instance: Instance, { id, model }: RunActor): boolean {
     const { node } = instance;
@@ -106,7 +104,7 @@ export class ActiveAttempts {
     return false;
   }
 
-  /** An attempt that its executor has not been given yet is answered by the dispatcher instead. */
+  /** The dispatcher reports the end of an attempt that is not submitted to its executor yet. */
   cancel(attempt: string, reason: string, terms?: CancelTerms): void {
     const held = this.#held.get(attempt);
     if (!held) return;
@@ -123,8 +121,8 @@ export class ActiveAttempts {
   }
 
   /**
-   * A run that was just loaded, against what is in hand: kills attempts that are no longer wanted and answers the
-   * instances whose attempt nobody has.
+   * Compares a run that was just loaded with the active attempts: cancels superseded attempts, and returns the instances
+   * whose attempt has no process.
    */
   reconcile(actor: RunActor): Instance[] {
     const current = new Set<string>();

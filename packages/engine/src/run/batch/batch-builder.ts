@@ -25,17 +25,17 @@ import type { DeferralWrite, WaitEnd } from "../../store/trigger/deferrals.ts";
 import { type EventTraces, traceGroup, traceRun } from "../loaded/event-traces.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
 
-/** One actor's part of a batch; kept until the commit is known, to be given back if it failed. */
+/** One actor's part of a batch; kept until the commit, and given back if that fails. */
 export interface ActorChanges {
   readonly actor: RunActor;
   readonly changes: readonly Change[];
   readonly maps: MapChanges | null;
   readonly groups: readonly GroupChange[] | null;
-  /** What drives it, if that has changed. */
+  /** The changed signal state of the run; null: unchanged. */
   readonly drive: DriveWrite | null;
 }
 
-/** Takes what an actor has decided since the last call. */
+/** Takes the decisions of an actor since the last call. */
 export function changesOf(actor: RunActor): ActorChanges {
   const { ears, model } = actor;
   const maps = model.takeMapChanges();
@@ -45,7 +45,7 @@ export function changesOf(actor: RunActor): ActorChanges {
   const state = (model.drive?.takeState() ?? null) as Json | null;
   const starts = model.drive?.takeStarts() ?? [];
   const hasDriven = state !== null || starts.length > 0;
-  // A position that has only moved on is not worth a transaction.
+  // A changed log position alone is not worth a transaction.
   const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
   if (isQuiet) return { actor, changes, maps, groups, drive: null };
   const drive = { runId: actor.id, ...ears.takePosition(), state, starts };
@@ -55,11 +55,11 @@ export function changesOf(actor: RunActor): ActorChanges {
 export interface BatchOwner {
   readonly jobId: number;
   readonly hostname: string;
-  /** What the installation sends when a run has failed. */
+  /** The notices of the installation for failed runs. */
   readonly onFailure: readonly NoticeAction[];
 }
 
-/** States that are news to the outside; scheduled and queued are the scheduler's own bookkeeping. */
+/** States that are published as signals; scheduled and queued are internal. */
 const SIGNALLED: ReadonlySet<TaskState> = new Set([
   "running",
   "deferred",
@@ -72,21 +72,21 @@ const SIGNALLED: ReadonlySet<TaskState> = new Set([
   "removed",
 ]);
 
-/** What becomes of runs as wholes. */
+/** Runs that end or are retried. */
 export interface RunEnds {
   readonly ends: readonly RunEnd[];
   readonly retries: readonly RetryWrite[];
 }
 
-/** The runs among these that have nothing left to do: they end, or wait for their next try. */
+/** The runs among these whose tasks have all ended: they end, or wait for their next try. */
 export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
   const ends: RunEnd[] = [];
   const retries: RetryWrite[] = [];
   for (const { actor } of parts) {
-    // A map that is being measured is no deadlock.
+    // A map whose length is being read is no deadlock.
     const verdict = actor.unmeasured > 0 ? ({ state: "running" } as const) : actor.model.verdict();
     if (verdict.state === "running") {
-      // Somebody has given it something to do while it waited.
+      // An edit has reopened tasks while the run waited for its retry.
       if (actor.retryAt !== null) retries.push({ runId: actor.id, retryAt: null });
       continue;
     }
@@ -107,7 +107,7 @@ export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
   return { ends, retries };
 }
 
-/** Nothing in it is worth a transaction. */
+/** Whether the batch has nothing that is worth a transaction. */
 export function isEmpty(batch: RunBatch): boolean {
   const { births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds } = batch;
   const parts = [births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds];
@@ -145,7 +145,7 @@ export function buildBatch(
   }
   const waitEnds = waitsEnded(parts, extra.traces.waitEnds);
   const actors = new Map(parts.map(({ actor }) => [actor.id, actor]));
-  // Copies: a batch that is refused is built again from the same traces.
+  // Copies: a rejected batch is built again from the same traces.
   const events = { callbacks: [...extra.traces.callbacks], deliveries: [...extra.traces.deliveries] };
   const groups = groupWrites(parts, events);
   for (const end of extra.ends) {
@@ -154,7 +154,7 @@ export function buildBatch(
     if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
       drives.push({ runId: end.runId, ...actor.ears.takePosition(), state: null, starts: [] });
     const { dag_id: dagId, run_id: runId } = actor.run;
-    // What drove it goes with its end: this is where people find what closed it.
+    // The signal state of a run is deleted with its end: this signal keeps the reason why it was closed.
     const closedBy = actor.model.drive?.closed ?? null;
     const value = {
       state: end.state,
@@ -190,7 +190,7 @@ export function buildBatch(
   };
 }
 
-/** A batch reads so many signals at most; a process whose signals are not among them reads them itself. */
+/** Maximum number of signals that a batch reads; a process requests the signals that are missing. */
 const MAX_STARTING_SIGNALS = 1_000;
 
 function addCauses(to: Set<number>, { model }: RunActor, { node }: Instance): void {
@@ -198,7 +198,7 @@ function addCauses(to: Set<number>, { model }: RunActor, { node }: Instance): vo
   if (to.size + versions.length <= MAX_STARTING_SIGNALS) for (const version of versions) to.add(version);
 }
 
-/** A run that a person ended runs no callbacks and sends nothing, whether teardowns were left or not. */
+/** A run that was ended manually runs no callbacks and sends no notices, with or without teardowns left. */
 function isEndedByHand({ run }: RunActor): boolean {
   return run.ending !== null;
 }
@@ -241,12 +241,12 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
   };
 }
 
-/** It begins again, with as many tries as its task has. */
+/** Whether the instance starts over, with all tries of its task. */
 function hasNewTries({ from, fromMaxTries, instance }: Change): boolean {
   return from !== null && instance.maxTries !== fromMaxTries;
 }
 
-/** Without those that were over before they were stored, because their run was halted: nobody would ever end them. */
+/** Without waits that ended before they were stored, because their run was halted: they would never be ended. */
 function waitsBegun(
   parts: readonly ActorChanges[],
   begun: readonly DeferralWrite[],
@@ -260,7 +260,7 @@ function waitsBegun(
   });
 }
 
-/** A wait that ended without anybody saying how: its run was halted. */
+/** Adds the waits that ended because their run was halted. */
 function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): WaitEnd[] {
   const ends = new Map(known.map((end) => [end.attempt, end]));
   for (const { changes } of parts) {

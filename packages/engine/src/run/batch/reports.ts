@@ -1,12 +1,13 @@
-/** What executors report of attempts, put to the runs they belong to. */
+/** Applies the reports of executors to the runs of their attempts. */
+import type { AttemptReport } from "../../execute/contract.ts";
 import type { Admission } from "../admit/admission.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
-import type { ActiveAttempts, Report } from "./active-attempts.ts";
+import type { ActiveAttempts } from "./active-attempts.ts";
 
-/** What one batch is made of. */
+/** The input of one batch. */
 export interface Gathered {
   readonly touched: Set<RunActor>;
-  readonly reports: readonly Report[];
+  readonly reports: readonly AttemptReport[];
   readonly traces: Traces;
 }
 
@@ -14,13 +15,13 @@ export interface ReportsContext {
   readonly activeAttempts: ActiveAttempts;
   readonly actors: ReadonlyMap<number, RunActor>;
   readonly admission: Admission;
-  /** From this machine's clock to the database's. */
+  /** Converts the clock of this machine to that of the database. */
   readonly fromLocal: (at: number) => number;
 }
 
-/** Reports of attempts that are no longer current are dropped: their slots became free when they ceased to be current. */
+/** Reports of superseded attempts are dropped: their slots were freed when another attempt replaced them. */
 export function applyReports(
-  reports: readonly Report[],
+  reports: readonly AttemptReport[],
   { actors, admission, fromLocal, activeAttempts }: ReportsContext,
   { touched, traces }: { readonly touched: Set<RunActor>; readonly traces: Traces },
 ): void {
@@ -30,15 +31,15 @@ export function applyReports(
     if (report.type === "ended") activeAttempts.noteGone(report.attempt);
     if (actor && admission.blockedTeardowns.has(actor)) touched.add(actor);
     const instance = held && actor?.model.get(held.taskId, held.mapIndex);
-    if (!held || !actor || !instance) continue;
-    const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
+    if (!held || !actor || instance?.attempt !== report.attempt) continue;
     const at = fromLocal(report.at);
     if (report.type === "started") {
-      if (instance.attempt === report.attempt) instance.pid = report.pid;
+      instance.pid = report.pid;
+      const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };
       if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
     } else {
       const keepsSlot = admission.keepsDeferred(actor, instance);
-      if (!actor.ended({ ...key, at, outcome: report.outcome, keepsSlot }, traces)) continue;
+      if (!actor.end(instance, report.outcome, { at, keepsSlot, traces })) continue;
       admission.freed(actor, instance);
       touched.add(actor);
     }

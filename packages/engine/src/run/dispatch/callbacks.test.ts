@@ -66,7 +66,11 @@ describe("a callback whose owner lives", () => {
     await rename(bundles, `${bundles}.away`);
     await writeFile(bundles, "in the way");
     await store();
-    await rig.until(async () => log.includes("a callback has to wait"), "the submission to fail", 15_000);
+    await rig.until(
+      async () => log.includes("callback could not be submitted, retrying"),
+      "the submission to fail",
+      15_000,
+    );
     await rename(bundles, `${bundles}.gone`);
     await rename(`${bundles}.away`, bundles);
     await rig.until(async () => (await stored()) === 0, "the callback's end", 30_000);

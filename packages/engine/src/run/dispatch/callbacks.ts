@@ -1,10 +1,10 @@
 /**
- * Callbacks of tasks, groups and runs. Each is a row, written in the transaction of its event: a job that dies before the
- * callback ran leaves it to the next one, and what it does comes after what it tells of.
+ * Callbacks of tasks, groups and runs. Each is a row, written in the transaction of its event: it runs after the event is
+ * stored, and if the job dies before, the next owner runs it.
  *
- * A row of this job is in hand from the moment it is submitted until it is deleted. What is not in hand (its submission
- * failed, the executor stopped over it, its batch was stored though nobody knew) is found by `adopt` at a heartbeat and
- * submitted again. What has run but could not be deleted stays in hand, and is deleted at the next heartbeat.
+ * A callback is active from its submission until its row is deleted. Rows that are not active (the submission failed, the
+ * executor stopped, the answer of the commit was lost) are found by `adopt` at a heartbeat and submitted again. A callback
+ * that has run and could not be deleted stays active, and is deleted at the next heartbeat.
  */
 import { join } from "node:path";
 import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
@@ -28,11 +28,11 @@ export interface CallbacksOptions {
   readonly logsDir: string;
   readonly logger: Logger;
   readonly executor: Executor | undefined;
-  /** Of other DAGs it adopts none. Left out: all. */
+  /** Only callbacks of these DAGs are adopted. Left out: all. */
   readonly dags?: ServedDags | undefined;
 }
 
-/** How long a callback rests that could not be run: twice as long each time. */
+/** The delay before a callback that could not be run is tried again; doubled each time. */
 const REST_MS = 5_000;
 const LONGEST_REST_MS = 60_000;
 const MAX_DEATHS = 3;
@@ -40,23 +40,23 @@ const MAX_DEATHS = 3;
 export class Callbacks {
   readonly #options: CallbacksOptions;
   readonly #activeAttempts = new Set<string>();
-  /** In hand, and nothing left to do but to delete the row; with the error, if it threw. */
+  /** Callbacks that have run and whose row is not deleted, with the error if they threw. */
   readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
 
-  /** Of each `onCancel` in hand: how many processes died over it. */
+  /** By active `onCancel`: how many of its processes died. */
   readonly #deaths = new Map<string, number>();
 
   constructor(options: CallbacksOptions) {
     this.#options = options;
   }
 
-  /** Submitted, and not deleted yet. */
+  /** The number of active callbacks. */
   get size(): number {
     return this.#activeAttempts.size;
   }
 
-  /** Never rejects: what could not be submitted is adopted at a later heartbeat. */
+  /** Never rejects: a callback that could not be submitted is adopted at a later heartbeat. */
   async submit(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
     for (const id of ids) this.#activeAttempts.add(id);
@@ -64,22 +64,22 @@ export class Callbacks {
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
         missing.delete(row.id);
-        // One whose bundle cannot be had does not hold up the others.
+        // A callback whose bundle cannot be read does not delay the others.
         await this.#hand(row).catch((error) => this.#letGo(row.id, error));
       }
-      // Deleted together with their runs.
+      // Deleted with their runs.
       for (const id of missing) this.#forget(id);
     } catch (error) {
       for (const id of missing) this.#letGo(id, error);
     }
   }
 
-  /** Callbacks that were submitted and have not ended. */
+  /** Whether a submitted callback has not ended. */
   get areUnderWay(): boolean {
     return this.#activeAttempts.size > 0;
   }
 
-  /** At every sweep: takes what jobs that are over left behind, and what this one dropped. */
+  /** At every sweep: adopts the callbacks of jobs that have ended, and those that this job dropped. */
   async adopt(jobId: number): Promise<void> {
     const { dags, database } = this.#options;
     if (this.#ran.size > 0) await this.#delete(new Map(this.#ran));
@@ -90,28 +90,31 @@ export class Callbacks {
       await this.submit(ids);
       adopted = ids.length;
     }
-    // Due and not adopted: deleted with its run, or another job's by now.
+    // Due and not adopted: deleted with its run, or adopted by another job.
     for (const [id, { until }] of this.#resting)
       if (until <= now && !this.#activeAttempts.has(id)) this.#forget(id);
   }
 
   /**
-   * A callback that threw has run: it is not repeated, its error is in its log. One that was cut off is; and so is the
-   * function of a deadline, a while later, for it is to be told at least once.
+   * A callback that threw is not repeated: its error is in its log. A callback whose process was stopped is repeated. So is
+   * a failed deadline callback, after a delay, because deadlines are reported at least once.
    */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { logger } = this.#options;
     if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
     if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#letGo(id, error.message);
-    if (error) logger.warn("a callback failed", { callback: id, error: error.message });
+    if (error) logger.warn("callback failed", { callback: id, error: error.message });
     const ran = new Map([[id, error === null ? null : error.message]]);
     this.#ran.set(id, error === null ? null : error.message);
     await this.#delete(ran).catch((cause) =>
-      logger.warn("a callback that ran could not be removed yet", { callback: id, error: String(cause) }),
+      logger.warn("cannot delete a callback that has run, retrying at the next heartbeat", {
+        callback: id,
+        error: String(cause),
+      }),
     );
   }
 
-  /** An `onCancel` whose process was killed may have done nothing yet; one that kills its process is given up. */
+  /** An `onCancel` whose process was killed is repeated; one that keeps killing its process is given up. */
   #mayRunAgain(id: string): boolean {
     const deaths = this.#deaths.get(id);
     if (deaths === undefined || deaths >= MAX_DEATHS) return false;
@@ -152,7 +155,11 @@ export class Callbacks {
     const restMs = Math.min(before * 2, LONGEST_REST_MS);
     this.#resting.set(id, { restMs, until: performance.now() + restMs });
     this.#activeAttempts.delete(id);
-    this.#options.logger.warn("a callback has to wait", { callback: id, restMs, error: String(error) });
+    this.#options.logger.warn("callback could not be submitted, retrying", {
+      callback: id,
+      restMs,
+      error: String(error),
+    });
   }
 
   #forget(id: string): void {
@@ -169,7 +176,7 @@ function deadlineCall(row: StoredCallback): DeadlineCall | null {
   return { ordinal, action, dueAt: dueAt.toISOString() };
 }
 
-/** Of a task: with the logs of its try. */
+/** The log of a task's callback is in the folder of its try. */
 function logPath(logsDir: string, row: StoredCallback): string {
   const { dag_id: dagId, dag_run_id: runId, group_id: group, id, map_index: mapIndex, task_id: task } = row;
   const folder = join(logsDir, dagId, String(runId));

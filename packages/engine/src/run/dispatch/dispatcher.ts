@@ -1,7 +1,6 @@
 /**
- * From an admitted instance to an executor: finds the bundle, the inputs and the log's place, then submits. Happens
- * after the commit, so everything it needs can be read again; if the database is away, it tries until the job loses
- * its lease and with it the right to dispatch.
+ * Submits admitted instances to their executors, with the bundle, the inputs and the path of the log. Runs after the
+ * commit, so everything can be read again; while the database is unavailable, it retries until the job loses its lease.
  */
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -9,9 +8,10 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
 import type { BundleCache } from "../../code/bundle-cache.ts";
 import { PackageError } from "../../code/required-packages.ts";
-import type { AttemptOutcome, Executor, Workload } from "../../execute/contract.ts";
+import type { Executor, Workload } from "../../execute/contract.ts";
 import type { Lease } from "../../job/lease.ts";
 import {
+  type AttemptOutcome,
   apart,
   GRACE_MS,
   InputReader,
@@ -26,7 +26,7 @@ import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { type Database, isTransient } from "../../store/database/database.ts";
 import { loadOutputs } from "../../store/run/run-load.ts";
-import { loadSteps, type StoredStep } from "../../store/trigger/deferrals.ts";
+import { type ResumableWait, resumableWaits } from "../../store/trigger/deferrals.ts";
 import type { Admitted } from "../admit/admission.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 import type { LargeLengths } from "./large-lengths.ts";
@@ -38,24 +38,24 @@ export interface DispatcherOptions {
   readonly logsDir: string;
   readonly logger: Logger;
   readonly lengths: LargeLengths;
-  /** Where trust in it was interrupted, runs may have changed hands: attempts that waited here are dropped. */
+  /** After an interruption of trust, runs may have another owner: attempts that wait here are dropped. */
   readonly lease: Pick<Lease, "epoch" | "isTrusted" | "now">;
-  /** Whether this job may still dispatch this attempt: it is not stopping and has the attempt in hand. */
+  /** Whether this job may still dispatch this attempt: it is not stopping, and the attempt is active. */
   readonly isWanted: (attempt: string) => boolean;
-  /** It was not, and so no executor will ever report its end. */
+  /** The attempt was not dispatched, so no executor will report its end. */
   readonly dropped: (attempt: string) => void;
-  /** It cannot be dispatched at all. */
+  /** The attempt cannot be dispatched. */
   readonly failed: (attempt: string, error: unknown) => void;
 }
 
-/** By version: what the batch has read of the signals that its attempts are due to. */
+/** The signals that started attempts, by version, as far as the batch has read them. */
 export type StartingSignals = ReadonlyMap<number, ReceivedSignal>;
 
-/** What a workload is made of besides its instance. */
+/** The parts of a workload besides its instance. */
 interface Needs {
   readonly path: string;
   readonly inputs: Pick<Workload, "inputs" | "large">;
-  readonly step: Workload["step"];
+  readonly resumePoint: Workload["resumePoint"];
   readonly signals: StartingSignals;
 }
 
@@ -63,52 +63,52 @@ export class Dispatcher {
   readonly #options: DispatcherOptions;
   readonly #outputs = new OutputCache(32 * 1024 * 1024);
   readonly #waiting = new Map<Executor, number>();
-  /** By attempt. Bounded, too: not every wait that ends is followed by an attempt, and not every attempt is dispatched. */
-  readonly #steps = new OutputCache(4 * 1024 * 1024);
+  /** Ended waits by attempt. Bounded: not every ended wait is followed by an attempt, and not every attempt is dispatched. */
+  readonly #waits = new OutputCache(4 * 1024 * 1024);
 
   constructor(options: DispatcherOptions) {
     this.#options = options;
   }
 
-  /** An output that was just stored, for the tasks that come next. */
+  /** Caches an output that was just stored, for downstream tasks. */
   remember(output: { runId: number; taskId: string; mapIndex: number; value: Known }): void {
     const key = outputKey(output.runId, output.taskId, output.mapIndex);
     this.#outputs.set(key, output.value, JSON.stringify(output.value).length);
   }
 
-  /** Where a task goes on whose trigger just fired, for its next attempt. */
-  rememberStep({ attempt, method, kwargs, outcome }: StoredStep): void {
-    const step = { method, kwargs, outcome };
-    this.#steps.set(attempt, step, JSON.stringify(step).length);
+  /** Caches a wait whose trigger just fired, for the attempt that resumes from it. */
+  cacheWait({ attempt, method, kwargs, outcome }: ResumableWait): void {
+    const wait = { method, kwargs, outcome };
+    this.#waits.set(attempt, wait, JSON.stringify(wait).length);
   }
 
   forget(runId: number, taskId: string, mapIndex: number): void {
     this.#outputs.delete(outputKey(runId, taskId, mapIndex));
   }
 
-  /** It has ended, or is read again: what is known of its outputs may be out of date. */
+  /** The run has ended or was reloaded: its cached outputs may be outdated. */
   forgetRun(actor: RunActor): void {
     for (const { node, mapIndex } of actor.model.instances()) this.forget(actor.id, node.id, mapIndex);
   }
 
-  /** Submits at once what has all it needs; the rest follows when the database has answered. */
+  /** Submits instances whose inputs are cached at once, the others after reading from the database. */
   dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
     const later: Admitted[] = [];
     const now = new Map<Executor, Workload[]>();
     for (const each of admitted) {
       const path = this.#options.bundles.known(each.actor.version.bundleHash);
       const inputs = path === undefined ? null : this.#inputs(each, null);
-      const step = this.#stepOf(each, null);
-      if (path === undefined || inputs === null || step === undefined) later.push(each);
-      else push(now, each.executor, this.#workload(each, { path, inputs, step, signals }));
+      const resumePoint = this.#resumePoint(each, null);
+      if (path === undefined || inputs === null || resumePoint === undefined) later.push(each);
+      else push(now, each.executor, this.#workload(each, { path, inputs, resumePoint, signals }));
     }
     for (const [executor, workloads] of now) executor.submit(workloads);
-    // A bundle that cannot be had must not hold up the tasks of another.
+    // A bundle that cannot be read must not delay the tasks of another.
     for (const group of Map.groupBy(later, (each) => each.actor.version.bundleHash).values())
       void this.#dispatchLater(group, signals);
   }
 
-  /** Attempts that wait here, and that their executor does not know of yet. */
+  /** The number of attempts that wait here and are not submitted yet. */
   waiting(executor: Executor): number {
     return this.#waiting.get(executor) ?? 0;
   }
@@ -131,7 +131,7 @@ export class Dispatcher {
       try {
         return await this.#submit(wanted, epoch, signals);
       } catch (error) {
-        this.#options.logger.warn("dispatch has to wait", { error: messageOf(error) });
+        this.#options.logger.warn("dispatch failed, retrying", { error: messageOf(error) });
         if (!isTransient(error)) {
           for (const { attempt } of wanted) this.#options.failed(attempt, error);
           return;
@@ -148,26 +148,26 @@ export class Dispatcher {
       paths.set(bundleHash, await bundles.path(bundleHash));
     const needed = wanted.flatMap((each) => this.#missing(each));
     const stored = await this.#read(needed);
-    const waits = wanted.flatMap(({ instance }) => instance.step ?? []);
-    const steps = new Map((await loadSteps(database, waits)).map((step) => [step.attempt, step]));
+    const resumed = wanted.flatMap(({ instance }) => instance.resumedAttempt ?? []);
+    const waits = new Map((await resumableWaits(database, resumed)).map((wait) => [wait.attempt, wait]));
     for (const each of wanted) {
       const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
       if (!this.#isWanted(each, epoch)) continue;
       const path = paths.get(each.actor.version.bundleHash) ?? "";
-      const step = this.#stepOf(each, steps) ?? null;
-      each.executor.submit([this.#workload(each, { path, inputs, step, signals })]);
+      const resumePoint = this.#resumePoint(each, waits) ?? null;
+      each.executor.submit([this.#workload(each, { path, inputs, resumePoint, signals })]);
     }
   }
 
-  /** undefined: it goes on from a wait that is neither in memory nor in `stored`. Taken once: a lost attempt reads it again. */
-  #stepOf(
-    { instance }: Admitted,
-    stored: ReadonlyMap<string, StoredStep> | null,
-  ): Workload["step"] | undefined {
-    if (instance.step === null) return null;
-    const step = this.#steps.get(instance.step) ?? stored?.get(instance.step);
-    if (!step) return undefined;
-    const { method, kwargs, outcome } = step as unknown as StoredStep;
+  /** undefined: the wait to resume from is neither cached nor in `stored`. */
+  #resumePoint(
+    { instance: { resumedAttempt } }: Admitted,
+    stored: ReadonlyMap<string, ResumableWait> | null,
+  ): Workload["resumePoint"] | undefined {
+    if (resumedAttempt === null) return null;
+    const wait = this.#waits.get(resumedAttempt) ?? stored?.get(resumedAttempt);
+    if (!wait) return undefined;
+    const { method, kwargs, outcome } = wait as unknown as ResumableWait;
     const payload = (outcome as { readonly payload?: Json } | null)?.payload ?? null;
     return method === null ? null : { method, kwargs, event: payload };
   }
@@ -179,7 +179,7 @@ export class Dispatcher {
     return isWanted;
   }
 
-  /** Outputs as they are stored. What a map runs over is kept: its other instances read it, too. */
+  /** Reads outputs. The list of a map is cached, because the other instances of the map read it too. */
   async #read(
     needed: readonly { readonly runId: number; readonly taskId: string; readonly isShared: boolean }[],
   ): Promise<Map<string, Known>> {
@@ -195,7 +195,7 @@ export class Dispatcher {
     return stored;
   }
 
-  /** An output that this process has at hand. */
+  /** A cached output; undefined: not cached. */
   recall(runId: number, taskId: string, mapIndex: number): { readonly value: Known | undefined } | undefined {
     const key = outputKey(runId, taskId, mapIndex);
     return this.#outputs.has(key) ? { value: this.#outputs.get(key) } : undefined;
@@ -216,7 +216,7 @@ export class Dispatcher {
     return new InputReader(actor.model, atHand, (value) => this.#options.lengths.get(value));
   }
 
-  /** Only where lists that lie in large ones are crossed: which item of which it is depends on their lengths. */
+  /** Only for a cross product of lists inside large ones: the item of an instance depends on their lengths. */
   async #measured(admitted: Admitted, stored: ReadonlyMap<string, Known>): Promise<Needs["inputs"]> {
     const { actor, instance } = admitted;
     const reader = this.#reader(actor, stored);
@@ -225,7 +225,7 @@ export class Dispatcher {
     return this.#inputs(admitted, stored) ?? { inputs: {} };
   }
 
-  /** null: an output is neither in memory nor in `stored`, where `stored` null means that it was not looked up yet. */
+  /** null: an output is neither cached nor in `stored`; `stored` null: the database was not queried yet. */
   #inputs({ actor, instance }: Admitted, stored: ReadonlyMap<string, Known> | null): Needs["inputs"] | null {
     const { inputs: sources, rule } = instance.node.manifest;
     const inputs: Record<string, InputStanding> = {};
@@ -240,7 +240,8 @@ export class Dispatcher {
 
   #workload(admitted: Admitted, needs: Needs): Workload {
     const { actor, instance, attempt } = admitted;
-    if (instance.step !== null) this.#steps.delete(instance.step);
+    // Cached for one attempt. If that attempt is lost, the next one reads the wait from the database.
+    if (instance.resumedAttempt !== null) this.#waits.delete(instance.resumedAttempt);
     const elapsedMs =
       instance.startedAt === null ? 0 : Math.max(0, this.#options.lease.now() - instance.startedAt);
     const { manifest } = instance.node;
@@ -253,13 +254,13 @@ export class Dispatcher {
       maxTries: instance.maxTries,
       bundleHash: actor.version.bundleHash,
       bundlePath: needs.path,
-      step: needs.step,
+      resumePoint: needs.resumePoint,
       elapsedMs,
       ...needs.inputs,
       run: actor.facts,
       conf: actor.run.conf,
       ...driven(actor, instance, needs.signals),
-      // What is left of it: waits and reschedules of the same try have used some.
+      // The remaining time: waits and reschedules of the same try count.
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
       isolation: manifest.isolation,
@@ -272,7 +273,7 @@ export class Dispatcher {
   }
 }
 
-/** Inputs with null in place of what is large, and what belongs there. */
+/** Inputs with null in place of large values, and these values with their places. */
 function largeApart(inputs: Readonly<Record<string, InputStanding>>): Needs["inputs"] {
   const large: LargePlace[] = [];
   const settled = ({ each, state, value }: InputStanding, at: LargePlace["at"]): SettledInput => ({
@@ -287,7 +288,7 @@ function largeApart(inputs: Readonly<Record<string, InputStanding>>): Needs["inp
   return { inputs: Object.fromEntries(entries), large };
 }
 
-/** Nothing for a try that no signal has to do with, and that ends by itself. */
+/** The fields of a signal-driven or streaming task; none for other tasks. */
 function driven(
   { model }: RunActor,
   { node: { id, manifest } }: Instance,
@@ -298,13 +299,13 @@ function driven(
   const read = versions.flatMap((version) => signals.get(version) ?? []);
   return {
     ...(versions.length > 0 && { startedBy: versions }),
-    // Only all of them: which of the others are large and which are gone, the log says when the process asks for them.
+    // All or none: the missing ones are large or deleted, which is decided when the process requests them.
     ...(read.length > 0 && read.length === versions.length && { signals: read }),
     ...(isStreaming(manifest) && { streamGraceMs: manifest.graceMs ?? GRACE_MS }),
   };
 }
 
-/** Ids are checked against a safe alphabet when a DAG is defined, so they can be folder names. */
+/** Ids are restricted to a safe alphabet when a DAG is defined, so they can be folder names. */
 function logPlace(actor: RunActor, instance: Instance): string[] {
   return [actor.run.dag_id, String(actor.id), instance.node.id, String(instance.mapIndex)];
 }

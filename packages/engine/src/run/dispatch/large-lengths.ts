@@ -1,15 +1,15 @@
 /**
- * How many items the items of large lists have: what a map over them has to know, and nothing else of them. Remembered,
- * for each is asked for more than once; a fact about an object that never changes. Bounded, oldest out first.
+ * The lengths of lists inside large lists, which maps over them need. Cached, because each is used more than once and the
+ * objects never change. Bounded; the oldest entries are dropped first.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LargeValue } from "../../model/index.ts";
 
-/** What can be found out about large lists. Each throws when the object is missing, damaged, or cannot be read. */
+/** Reads large lists. Each method throws if the object is missing, damaged, or cannot be read. */
 export interface LargeLists {
-  /** null: it is no list. */
+  /** null: not a list. */
   length(value: LargeValue): Promise<number | null>;
-  /** Items that follow one another; null: they are too much text to be held in memory. */
+  /** Consecutive items; null: their text is too large for memory. */
   items(list: LargeValue, first: number, count: number): Promise<readonly Json[] | null>;
 }
 
@@ -23,12 +23,12 @@ export class LargeLengths {
     this.lists = lists;
   }
 
-  /** null: it is no list; undefined: not known yet. */
+  /** null: not a list; undefined: not read yet. */
   get(value: LargeValue): number | null | undefined {
     return this.#lengths.get(value.name);
   }
 
-  /** @throws when the object is missing, damaged, or cannot be read. */
+  /** @throws if the object is missing, damaged, or cannot be read. */
   async measure(values: readonly LargeValue[]): Promise<void> {
     for (const value of values) {
       if (this.#lengths.has(value.name)) continue;
@@ -42,5 +42,5 @@ export class LargeLengths {
 }
 
 function unread(value: LargeValue): Promise<never> {
-  return Promise.reject(new Error(`nobody here reads ${value.reference.key}`));
+  return Promise.reject(new Error(`no store to read ${value.reference.key}`));
 }

@@ -1,9 +1,7 @@
 /**
- * What was just stored (outputs, events of waits), kept for the tasks that are about to read it: a chained step then
- * needs no query.
- * Only a cache: whatever is not here is read from the database. Bounded by bytes, oldest out first; each entry counts
- * for what it takes besides its value, so that any number of small ones is bounded as well. Of a large output it has
- * the reference.
+ * A cache of values that were just stored (outputs, ended waits), so that a downstream task needs no query. Values that
+ * are not here are read from the database. Bounded by bytes, and the oldest entries are dropped first. Each entry also
+ * counts its overhead, so that any number of small values is bounded. For a large output it has the reference.
  */
 import type { Known } from "../../model/index.ts";
 
@@ -12,7 +10,7 @@ interface Entry {
   readonly bytes: number;
 }
 
-/** The key, the entry and its place in the map. */
+/** The overhead of an entry: the key, the entry and its slot in the map. */
 const ENTRY_BYTES = 250;
 
 export class OutputCache {
@@ -28,7 +26,7 @@ export class OutputCache {
     return this.#entries.size;
   }
 
-  /** @param length Of the value as JSON. */
+  /** @param length The length of the value as JSON. */
   set(key: string, value: Known, length: number): void {
     this.delete(key);
     const bytes = length + ENTRY_BYTES;

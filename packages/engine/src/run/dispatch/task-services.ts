@@ -1,4 +1,4 @@
-/** What a running task may read, answered from the database by the process that supervises it. */
+/** Answers the requests of running tasks from the database. */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { TaskServices } from "../../execute/contract.ts";
@@ -15,7 +15,7 @@ import { openConnection } from "../../store/settings/connections.ts";
 import { findVariable } from "../../store/settings/variables.ts";
 import { sendSignals } from "../../store/signal/signals.ts";
 import { signalsByVersion } from "../../store/signal/signals-read.ts";
-import { recallSteps, rememberStep } from "../../store/task/journal.ts";
+import { recordedSteps, recordStep } from "../../store/task/journal.ts";
 import { momentAgo } from "../../store/trigger/engine-conditions.ts";
 import { makeTriggeredRun, readRunEnd } from "./triggered-runs.ts";
 
@@ -24,9 +24,9 @@ const PATIENCE_MS = 30_000;
 export interface TaskServicesOptions {
   readonly database: Database;
   readonly secretBox: SecretBox;
-  /** Whether a trigger that waits for something in our own database would fire now. */
+  /** Evaluates a trigger that waits for something in the engine's database. undefined: it would not fire now. */
   readonly check: (database: Database, call: TriggerCall, since: Date) => Promise<Json | undefined>;
-  /** Called when a task has changed something for others: made a run of another DAG, sent a signal. */
+  /** Called when a task has created a run of another DAG or sent a signal. */
   readonly onNews?: (news: "runs" | "signals") => void;
 }
 
@@ -50,7 +50,7 @@ export function taskServices(options: TaskServicesOptions): TaskServices {
         return await check(database, call, await momentAgo(database, agoMs));
       } catch (error) {
         const code = (error as { code?: unknown }).code;
-        // What was found out is for the task to know; what went wrong on the way is not.
+        // The result is for the task; details of other errors are not.
         if (code !== "EXTERNAL_TASK_FAILED") throw error;
         throw new EngineError(code, messageOf(error));
       }
@@ -61,9 +61,9 @@ export function taskServices(options: TaskServicesOptions): TaskServices {
       return { version: sent?.id ?? 0 };
     },
     signals: (versions) => patiently(() => signalsByVersion(database, versions)),
-    recall: (of) => patiently(() => recallSteps(database, of)),
+    recall: (of) => patiently(() => recordedSteps(database, of)),
     async remember(of, step) {
-      if (await patiently(() => rememberStep(database, of, step))) return;
+      if (await patiently(() => recordStep(database, of, step))) return;
       throw new EngineError("TASK_ATTEMPT_SUPERSEDED", "This attempt is no longer the current one.");
     },
     async triggerRun(request, by) {
@@ -78,7 +78,7 @@ export function taskServices(options: TaskServicesOptions): TaskServices {
   return services;
 }
 
-/** By the database's clock, and by what the schedule says now. */
+/** By the clock of the database and the present schedule. */
 async function isLatest(database: Database, dagRunId: number): Promise<boolean> {
   const row = await readLatestFacts(database, dagRunId);
   if (row === undefined) return true;
@@ -102,7 +102,7 @@ async function isLatest(database: Database, dagRunId: number): Promise<boolean> 
   );
 }
 
-/** What a step has done must not be done again because the database was away for a moment. Only for what may be repeated. */
+/** Retries while the database is unavailable, so that a finished step is not repeated. Only for idempotent calls. */
 async function patiently<T>(ask: () => Promise<T>): Promise<T> {
   const deadline = performance.now() + PATIENCE_MS;
   for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {

@@ -1,6 +1,6 @@
 /**
- * Runs that tasks ask for, and what became of them. There is one way to make a run; what a task asks for differs in
- * having a parent, and the run of a sub-DAG in being a part of it: see store/run/child-runs.ts.
+ * Runs that tasks trigger, and their results. They are created like all runs, with a parent; the run of a sub-DAG is a part
+ * of its parent: see store/run/child-runs.ts.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { RunEndRequest, TriggeredRunFacts, TriggerRunRequest } from "@tradewind/sdk/program";
@@ -18,7 +18,7 @@ import {
 } from "../../store/run/child-runs.ts";
 import { createRun } from "../../store/run/run-create.ts";
 
-/** The run id was made by the task, the same in every attempt of a try: found again, it is that run, not another one. */
+/** The task chooses the run id, the same in every attempt of a try: an existing run with this id is the same run. */
 export async function makeTriggeredRun(
   tx: Transaction,
   request: TriggerRunRequest,
@@ -39,7 +39,7 @@ export async function makeTriggeredRun(
     ...(by && { parent: placeOf(by, around) }),
   });
   if (result.kind === "created") {
-    // A misfit takes the run back with it. One that was found is there, whatever its DAG's params say now.
+    // An invalid conf rolls the new run back. An existing run is kept, even if the params of its DAG have changed.
     const dag = await findDag(tx, dagId);
     await checkConf(request, dag);
     return { runId, created: true, ...(dag?.is_paused && { isPaused: true }) };
@@ -57,8 +57,8 @@ export async function makeTriggeredRun(
 }
 
 /**
- * Of a sub-DAG: only the current attempt may make it. One that is inside itself would have no end, or wait forever for the
- * run around it to leave room among the DAG's active runs.
+ * Only the current attempt may create the run of a sub-DAG. A DAG inside itself would never end, or would wait forever for
+ * the outer run to free a slot among the DAG's active runs.
  */
 async function parentOf(
   tx: Transaction,
@@ -89,14 +89,14 @@ function placeOf(
   return { dagRunId: runId, taskId, mapIndex, tryNumber: around === null ? null : tryNumber };
 }
 
-/** As the API does, before anybody sees the run: one that its DAG's params refuse would only fail, task by task. */
+/** As the API does, before the run is visible: with an invalid conf every task would fail. */
 async function checkConf(
   { conf, dagId }: TriggerRunRequest,
   dag: Awaited<ReturnType<typeof findDag>>,
 ): Promise<void> {
   const schema = dag?.manifest?.paramsSchema ?? null;
   if (dag === undefined || dag.version_id === null || schema === null) return;
-  // Its validator is as large as all the rest of a scheduler, and few need it.
+  // The validator is as large as the rest of the scheduler, and rarely needed.
   const { ParamsValidator } = await import("../../service/params-validator.ts");
   const problems = new ParamsValidator().problems({ id: dag.version_id, schema }, conf);
   if (problems.length === 0) return;
@@ -107,7 +107,7 @@ async function checkConf(
   );
 }
 
-/** @param output Reads an output, wherever it is kept. */
+/** @param output Reads an output, small or large. */
 export async function readRunEnd(
   db: Connection,
   request: RunEndRequest,
@@ -118,7 +118,7 @@ export async function readRunEnd(
   if (first === undefined) return null;
   const tasks: FoundRun["tasks"][number][] = [];
   for (const { dag_run_id, states, task_id } of rows) {
-    // One without any instance is no task of that run's DAG.
+    // A task without an instance does not belong to the DAG of that run.
     if (task_id === null || states.length === 0) continue;
     const state = wholeState(states);
     const value = state === "success" ? await output(dag_run_id, task_id, null) : undefined;

@@ -1,6 +1,6 @@
 /**
- * Runs that signals, ticks and people drive: reads the log for them, puts to each what concerns it, and sees to what
- * that means for attempts that are under way. Everything is decided within the job's turn, between two transactions.
+ * Drives runs by signals, ticks and manual commands: reads the signal log, evaluates the signals for each run, and cancels
+ * attempts as a result. All decisions are made within the job's turn, between two transactions.
  */
 import { join } from "node:path";
 import type { BundleCache } from "../../code/bundle-cache.ts";
@@ -28,7 +28,7 @@ export interface DrivingOptions {
   readonly wake: () => void;
 }
 
-/** For an `onSignal` that says no timeout of its own. It only decides, so it has seconds. */
+/** Default timeout of `onSignal`, which only decides. */
 const ON_SIGNAL_TIMEOUT_MS = 30_000;
 
 type ReactionEnded = Extract<ExecutorEvent, { type: "reactionEnded" }>;
@@ -36,7 +36,7 @@ type ReactionEnded = Extract<ExecutorEvent, { type: "reactionEnded" }>;
 export class Driving {
   readonly feed: SignalFeed;
   readonly #options: DrivingOptions;
-  /** Runs to be looked at in the next turn: something has arrived, or a task is to begin again. */
+  /** Runs to evaluate in the next turn: a signal has arrived, or a task starts again. */
   readonly #due = new Set<RunActor>();
   readonly #asked = new Map<string, RunActor>();
   readonly #answers: ReactionEnded[] = [];
@@ -46,7 +46,7 @@ export class Driving {
     this.feed = new SignalFeed(options);
   }
 
-  /** A run that was just loaded: orders by hand first. What its attempts had been asked before, they are asked again. */
+  /** A run that was just loaded: carries out manual commands, then repeats the cancels of attempts that are to stop. */
   add(actor: RunActor, now: number): void {
     if (!actor.ears) return;
     this.feed.add(actor);
@@ -68,7 +68,7 @@ export class Driving {
     for (const [id, asking] of this.#asked) if (asking === actor) this.#asked.delete(id);
   }
 
-  /** An `onSignal` has answered, or could not be asked. */
+  /** An `onSignal` has answered, or could not be called. */
   answered(event: ReactionEnded): void {
     this.#answers.push(event);
     this.#options.wake();
@@ -78,7 +78,7 @@ export class Driving {
     for (const actor of await this.feed.read()) this.#due.add(actor);
   }
 
-  /** What has arrived is put to the runs, and tasks that are to begin again do. */
+  /** Evaluates new signals and answers, and starts tasks again that were asked to. */
   apply({ now, touched, traces }: { touched: Set<RunActor>; traces: Traces; now: number }): void {
     for (const answer of this.#answers.splice(0)) {
       const actor = this.#asked.get(answer.reactionId);
@@ -90,7 +90,7 @@ export class Driving {
       this.#due.add(actor);
     }
     for (const actor of this.feed.late()) touched.add(actor);
-    // Also those that something else has happened to: a task that has just ended may be asked to begin again.
+    // Also the other touched runs: a task that has just ended may have to start again.
     const driven = new Set([...this.#due, ...[...touched].filter(({ ears }) => ears !== null)]);
     this.#due.clear();
     for (const actor of driven) {
@@ -102,12 +102,12 @@ export class Driving {
     }
   }
 
-  /** The batch is stored: attempts are stopped, and tasks whose end had to be stored begin again in the next turn. */
+  /** The batch is stored: cancels attempts. Tasks whose end had to be stored first start again in the next turn. */
   committed(touched: Iterable<RunActor>): void {
     for (const actor of touched) {
       for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
         this.#options.activeAttempts.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
-      // Some room was made for signals that had to stay in the log.
+      // The inbox may have room for signals that stayed in the log.
       this.feed.refill(actor);
       if (!actor.model.isPending) continue;
       this.#due.add(actor);

@@ -1,6 +1,6 @@
 /**
  * The signals for the `onSignal` of one task, handled one after the other in a process of its own. The queue has its own
- * position in the log: while a call runs, hangs or fails, later signals wait here; rules and other tasks go on.
+ * position in the log: while a call runs, hangs or fails, later signals wait here; rules and other tasks continue.
  *
  * When `onSignal` keeps failing, the signal becomes a dead letter and has no effect. A retried dead letter is handled before
  * the log, and is deleted together with the effect of the answer. If the process dies before that, the letter stays and is
@@ -14,7 +14,7 @@ import type { DeadLetterWrite } from "../../store/drive/run-drives.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
 import type { SignalInbox } from "./signal-inbox.ts";
 
-/** A question to the `onSignal` of a task. */
+/** A call of the `onSignal` of a task. */
 export interface Question {
   readonly id: string;
   readonly taskId: string;
@@ -24,10 +24,10 @@ export interface Question {
 interface Asked {
   readonly question: Question;
   attempts: number;
-  /** Set: it is to be asked then, for the first time or because it failed. null: it was asked. */
+  /** When to call `onSignal`, for the first time or again after a failure. null: the call is running. */
   againAt: number | null;
   answer: SignalAction | null;
-  /** Of its last failure. */
+  /** The error of the last call. */
   error: string | null;
 }
 
@@ -36,7 +36,7 @@ interface Answer {
   readonly error: ErrorFacts | null;
 }
 
-/** An `onSignal` has failed for good on a signal. */
+/** An `onSignal` has used up its calls for a signal. */
 export interface Failure {
   readonly taskId: string;
   readonly key: string;
@@ -54,11 +54,11 @@ const ACTIONS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 export class OnSignalQueue {
   readonly inbox: SignalInbox;
   readonly taskId: string;
-  /** Under which its dead letters are kept. */
+  /** The name under which its dead letters are stored. */
   readonly #listener: string;
-  /** Dead letters to be asked about once more, before anything else. */
+  /** Dead letters to retry, before all other signals. */
   readonly #letters: SignalRow[];
-  /** About the first letter, or the first of the inbox. */
+  /** The call for the first letter, or for the first signal of the inbox. */
   #asked: Asked | null = null;
 
   constructor(task: {
@@ -73,7 +73,7 @@ export class OnSignalQueue {
     this.#letters = [...task.letters];
   }
 
-  /** Carries out what was answered; answers what is to be asked next. null: nothing, or not yet. */
+  /** Carries out the last answer and returns the next call. null: none, or not yet. */
   next(model: RunModel, now: number, letters: DeadLetterWrite[]): Question | null {
     const closed = model.drive?.closed ?? null;
     if (closed !== null) {
@@ -101,7 +101,7 @@ export class OnSignalQueue {
     }
   }
 
-  /** The answer to a question of this queue, or its failure; a failure is returned if it was the last one allowed. */
+  /** Receives the answer or the error of a call. Returns the failure if no call is left. */
   answered(id: string, answer: Answer, { drive, now }: { drive: Drive | null; now: number }): Failure | null {
     const asked = this.#asked;
     if (asked?.question.id !== id) return null;
@@ -123,16 +123,16 @@ export class OnSignalQueue {
       return null;
     }
     asked.answer = "NONE";
-    // A letter that was tried again is settled where its turn is over.
+    // A retried letter is updated when it leaves the queue.
     return { taskId, key, version, error, letter: this.#letters.length > 0 ? null : this.#letter(asked) };
   }
 
-  /** When an `onSignal` that failed is asked again; null: it has not. */
+  /** When a failed `onSignal` is called again; null: none has failed. */
   get nextAt(): number | null {
     return this.#asked?.againAt ?? null;
   }
 
-  /** Stored failures are counted on after the run was read again, also by another owner. */
+  /** The count of stored failures continues after a reload of the run, also by another owner. */
   #remember(signal: SignalRow, drive: Drive | null): Asked {
     const stored = drive?.asking(this.taskId) ?? null;
     const before = stored?.version === signal.id ? stored : null;
@@ -145,7 +145,7 @@ export class OnSignalQueue {
     };
   }
 
-  /** The run is closed: no answer has an effect any more, so nothing is asked. Letters stay letters. */
+  /** The run is closed: answers would have no effect, so `onSignal` is not called. Dead letters stay. */
   #giveUp(closed: string, letters: DeadLetterWrite[]): void {
     const error = `the run was closed by ${closed}`;
     const listener = this.#listener;
@@ -169,7 +169,7 @@ export class OnSignalQueue {
   }
 }
 
-/** What people are shown in one line; its log has all of it. */
+/** One line for lists; the log has the whole error. */
 function shown(error: string): string {
   return error.length > SHOWN_CHARACTERS ? `${error.slice(0, SHOWN_CHARACTERS)}…` : error;
 }

@@ -1,8 +1,8 @@
 /**
- * How an owned run reads the signal log: every signal that may concern it, in the order of the log, once. Its rules and
- * each task with an `onSignal` have a place in the log of their own (`SignalInbox`): rules do not wait for answers. The
- * places move with what was heard and are stored with what came of it: the one farthest behind as the run's position,
- * which retention respects, and the others as ahead of it.
+ * How an owned run reads the signal log: each matching signal once, in the order of the log. Its rules, and each task with
+ * an `onSignal`, have their own position (`SignalInbox`), so that rules do not wait for answers. The positions are stored
+ * in the batch that stores the effects of the signals: the earliest as the position of the run, which retention respects,
+ * the others as ahead of it.
  */
 import type { Drive, Heard, RunModel, RunName } from "../../model/index.ts";
 import { senderName } from "../../model/signal/sender-name.ts";
@@ -23,9 +23,9 @@ import { SignalInbox } from "./signal-inbox.ts";
 const LATE_MS = 60_000;
 
 export class RunSubscriptions {
-  /** It listens to what the engine itself tells. */
+  /** Whether the run listens to signals of the engine. */
   readonly wantsStates: boolean;
-  /** All that read the log for this run. */
+  /** All inboxes of this run. */
   readonly inboxes: readonly SignalInbox[];
   readonly #run: RunName;
   readonly #orders: readonly StoredOrder[];
@@ -61,7 +61,7 @@ export class RunSubscriptions {
     );
   }
 
-  /** Once after the run was loaded: what was ordered by hand since. The owner's next batch says that it is done. */
+  /** Carries out manual commands, once after the run was loaded. The owner's next batch marks them as done. */
   obey(model: RunModel, now: number): void {
     for (const { action, by, taskId } of this.#orders) {
       if (taskId !== null) model.apply({ type: "ordered", taskId, action, reason: by }, now);
@@ -69,12 +69,12 @@ export class RunSubscriptions {
     }
   }
 
-  /** Orders were carried out that are still in the row, whatever came of them. */
+  /** Manual commands were carried out that are still in the row. */
   get hasOrders(): boolean {
     return this.#orders.length > 0 && !this.#isStored;
   }
 
-  /** Puts what has arrived to the rules, and what was answered into effect; answers what is to be asked. */
+  /** Evaluates the rules for new signals and carries out answers. Returns the next calls of `onSignal`. */
   hear(model: RunModel, now: number, letters: DeadLetterWrite[] = []): Question[] {
     for (let signal = this.#rules.first; signal; signal = this.#rules.first) {
       this.#rules.shift();
@@ -83,7 +83,7 @@ export class RunSubscriptions {
     return this.#queues.flatMap((queue) => queue.next(model, now, letters) ?? []);
   }
 
-  /** The answer of an `onSignal`. A failure: it has failed too often, and counts as NONE. */
+  /** Receives the answer of an `onSignal`. Returns a failure if it has failed too often, which counts as NONE. */
   answered(
     { action, error, reactionId }: Parameters<OnSignalQueue["answered"]>[1] & { readonly reactionId: string },
     at: { drive: Drive | null; now: number },
@@ -95,7 +95,7 @@ export class RunSubscriptions {
     return null;
   }
 
-  /** When an `onSignal` that failed is asked again; null: none has. */
+  /** When a failed `onSignal` is called again; null: none has failed. */
   nextQuestionAt(): number | null {
     let next: number | null = null;
     for (const { nextAt } of this.#queues)
@@ -103,7 +103,7 @@ export class RunSubscriptions {
     return next;
   }
 
-  /** Where it is now, to be stored. */
+  /** The positions to store. */
   takePosition(): { readonly position: LogPosition; readonly ahead: AheadPositions | null } {
     this.#storedAt = performance.now();
     this.#isStored = true;
@@ -118,13 +118,13 @@ export class RunSubscriptions {
     return { position, ahead: Object.keys(ahead).length > 0 ? ahead : null };
   }
 
-  /** The stored position has lagged behind for so long that retention waits for it: to be stored by itself. */
+  /** The stored position is so old that retention waits for it: store it without another reason. */
   get isLate(): boolean {
     if (comparePositions(this.#position, this.#storedPosition) <= 0) return false;
     return performance.now() - this.#storedAt > LATE_MS;
   }
 
-  /** Of the reader that is farthest behind. */
+  /** The earliest position of its inboxes. */
   get #position(): LogPosition {
     return this.inboxes
       .map(({ position }) => position)

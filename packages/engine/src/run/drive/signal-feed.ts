@@ -1,10 +1,10 @@
 /**
- * The signal log, read once for all runs of a job that something drives. It looks when there is a reason to: a wake-up,
- * a run that was just loaded, something stored that an older open transaction holds back, and the heartbeat in case a
- * wake-up got lost. While no run is driven it asks nothing.
+ * Reads the signal log once for all signal-driven runs of a job. It reads when there is a reason: a wake-up, a run that was
+ * just loaded, a signal behind an older open transaction, and the heartbeat in case a wake-up was lost. Without
+ * signal-driven runs it reads nothing.
  *
- * What is read is put to the runs in the turn that stores their positions: read again after a failed batch, it counts
- * once.
+ * Signals are evaluated in the turn that stores the positions of their runs: signals that are read again after a failed
+ * batch count once.
  */
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -31,11 +31,11 @@ export class SignalFeed {
   readonly #options: SignalFeedOptions;
   readonly #actors = new Map<number, RunActor>();
   readonly #names = new InboxIndex();
-  /** Of all runs, with the run that each belongs to. */
+  /** The inboxes of all runs, with their run. */
   readonly #inboxes = new Map<SignalInbox, RunActor>();
-  /** Those that have been passed over because they had too much to do. */
+  /** Inboxes that were left out because they are full. */
   readonly #full = new Set<SignalInbox>();
-  /** Runs that listen to what the engine itself tells. */
+  /** Runs that listen to signals of the engine. */
   readonly #wantStates = new Set<RunActor>();
   #isDue = false;
   #heldMs = 1;
@@ -70,14 +70,14 @@ export class SignalFeed {
     }
   }
 
-  /** Something may have been sent; "states": by the engine itself. */
+  /** Signals may have been sent; "states": by the engine itself. */
   ask(topic: "signals" | "states" = "signals"): void {
     if ((topic === "states" ? this.#wantStates : this.#actors).size === 0) return;
     this.#isDue = true;
     this.#options.wake();
   }
 
-  /** A run that had too much to do may take more. */
+  /** A full inbox of this run may have room again. */
   refill(actor: RunActor): void {
     for (const inbox of actor.ears?.inboxes ?? []) if (inbox.isEmpty && this.#full.delete(inbox)) this.ask();
   }
@@ -88,14 +88,14 @@ export class SignalFeed {
     if (this.#timer) clearTimeout(this.#timer);
   }
 
-  /** Runs whose stored position has lagged behind for long; looked for now and then. */
+  /** Runs whose stored position is old; checked periodically. */
   *late(): Iterable<RunActor> {
     if (performance.now() - this.#lookedAt < LATE_LOOK_MS) return;
     this.#lookedAt = performance.now();
     for (const actor of this.#actors.values()) if (actor.ears?.isLate) yield actor;
   }
 
-  /** What was sent since, handed to the runs it may concern: those to be heard. */
+  /** Reads new signals into the inboxes. Returns the runs that have signals. */
   async read(): Promise<ReadonlySet<RunActor>> {
     const concerned = new Set<RunActor>();
     if (!this.#isDue || this.#actors.size === 0) return concerned;
@@ -115,7 +115,7 @@ export class SignalFeed {
     return concerned;
   }
 
-  /** Those at the end of the log, and apart from them those behind: they must not hold up the others. */
+  /** The inboxes at the end of the log, and separately those behind, which must not delay the others. */
   #groups(): SignalInbox[][] {
     const willing: SignalInbox[] = [];
     for (const inbox of this.#inboxes.keys()) {
@@ -131,7 +131,7 @@ export class SignalFeed {
 
   async #readFor(inboxes: readonly SignalInbox[]): Promise<Reading> {
     const { database } = this.#options;
-    // From the farthest behind on: the others leave out what they have read.
+    // From the earliest position on: the others skip what they have read.
     const after = inboxes.map(({ readTo }) => readTo).reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
     const namespaces = new Set(inboxes.flatMap(({ names }) => names.map(({ namespace }) => namespace)));
     const hasPattern = [...namespaces].some((namespace) => namespace.includes("*"));
@@ -147,7 +147,7 @@ export class SignalFeed {
     const portions = new Map<SignalInbox, SignalRow[]>(inboxes.map((inbox) => [inbox, []]));
     for (const row of rows) for (const inbox of this.#names.concernedBy(row)) portions.get(inbox)?.push(row);
     for (const [inbox, portion] of portions) inbox.add(portion, position);
-    // A run that was dropped while the log was read has no part in it any more.
+    // A run may have been dropped while the log was read.
     return inboxes.filter(({ isEmpty }) => !isEmpty).flatMap((inbox) => this.#inboxes.get(inbox) ?? []);
   }
 

@@ -1,6 +1,6 @@
 /**
- * A reader of the signal log within a run: its rules, or the `onSignal` of one task. It has a position of its own, so
- * that a reader that is held up holds up no other. Signals arrive in the order of the log, each once.
+ * A reader of the signal log within a run: its rules, or the `onSignal` of one task. It has its own position, so that a
+ * slow reader does not delay the others. Signals arrive in the order of the log, each once.
  */
 import { hasWildcard, namesMatch } from "../../model/index.ts";
 import { comparePositions, type LogPosition, laterPosition } from "../../store/signal/signals-position.ts";
@@ -11,18 +11,18 @@ export interface SignalName {
   readonly key: string;
 }
 
-/** So many wait here at most; the rest stays in the log. */
+/** Maximum number of signals here; the rest stays in the log. */
 const MAX_WAITING = 1_000;
 
 export class SignalInbox {
-  /** What may concern it ("*" stands for any text). */
+  /** The names of matching signals ("*": any text). */
   readonly names: readonly SignalName[];
   readonly #sinceMicros: number;
   readonly #signals: SignalRow[] = [];
   #readTo: LogPosition;
   #position: LogPosition;
 
-  /** @param start.sinceMicros Signals that were sent before do not concern the run, even if their position comes later. */
+  /** @param start.sinceMicros Earlier signals are skipped, even if their position comes later. */
   constructor(
     names: readonly SignalName[],
     start: { readonly position: LogPosition; readonly sinceMicros: number },
@@ -33,17 +33,17 @@ export class SignalInbox {
     this.#readTo = start.position;
   }
 
-  /** Read up to here: nothing before it is wanted again. */
+  /** Signals up to here have been read. */
   get readTo(): LogPosition {
     return this.#readTo;
   }
 
-  /** Everything up to here has been dealt with. */
+  /** Signals up to here have been handled. */
   get position(): LogPosition {
     return this.#position;
   }
 
-  /** false: it has too much to do as it is. */
+  /** false: the inbox is full. */
   get isWilling(): boolean {
     return this.#signals.length < MAX_WAITING;
   }
@@ -56,7 +56,7 @@ export class SignalInbox {
     return this.#signals[0];
   }
 
-  /** What came after `readTo`, up to a position. */
+  /** Adds the signals after `readTo`, up to a position. */
   add(signals: readonly SignalRow[], upTo: LogPosition): void {
     for (const signal of signals) {
       if (comparePositions(signal, this.#readTo) > 0 && signal.created_micros >= this.#sinceMicros)
@@ -66,13 +66,13 @@ export class SignalInbox {
     if (this.isEmpty) this.#position = this.#readTo;
   }
 
-  /** The first has been dealt with. */
+  /** The first signal has been handled. */
   shift(): void {
     const signal = this.#signals.shift();
     if (signal) this.#position = this.isEmpty ? this.#readTo : { tx: signal.tx, id: signal.id };
   }
 
-  /** What waits is of no interest any more. */
+  /** Drops all waiting signals. */
   clear(): void {
     this.#signals.length = 0;
     this.#position = this.#readTo;

@@ -1,4 +1,4 @@
-/** Ends the runs of sub-DAGs that nobody waits for any more. */
+/** Ends the runs of sub-DAGs that no task waits for. */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -6,7 +6,7 @@ import type { Database } from "../../store/database/database.ts";
 import { cancelRun } from "../../store/edit/end-run.ts";
 import { type AbandonedRun, abandonedRuns } from "../../store/run/child-runs.ts";
 
-/** In one look; there may be more. */
+/** Maximum number per call. */
 const LIMIT = 50;
 
 export interface AbandonedRunsOptions {
@@ -16,8 +16,8 @@ export interface AbandonedRunsOptions {
 }
 
 /**
- * As if somebody had cancelled each by hand. Those inside it are abandoned by that, and found at the next look. true:
- * something was found, so that another look is due.
+ * Cancels each run as a user would. That abandons the sub-DAGs inside it, which the next call finds. true: runs were found,
+ * so another call is due.
  */
 export async function cancelAbandoned({ database, wakeUps, logger }: AbandonedRunsOptions): Promise<boolean> {
   const found = await abandonedRuns(database, LIMIT);
@@ -33,7 +33,7 @@ export async function cancelAbandoned({ database, wakeUps, logger }: AbandonedRu
 
 const known = new WeakMap<DagManifest, boolean>();
 
-/** Whether runs of such a DAG can leave any behind. */
+/** Whether runs of this DAG may have sub-DAGs. */
 export function hasSubDags(manifest: DagManifest): boolean {
   const answer = known.get(manifest) ?? manifest.tasks.some(({ dag }) => dag !== undefined);
   known.set(manifest, answer);

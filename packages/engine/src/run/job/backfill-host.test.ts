@@ -32,7 +32,7 @@ describe("a host of backfills", () => {
       await rig.db.rows<{ state: string }>(adhoc("SELECT state FROM job WHERE kind = 'backfill' ORDER BY id"))
     ).map((job) => job.state);
 
-  it("adopts what a dead owner left, runs under way included", async () => {
+  it("adopts the backfill and the active runs of a dead owner", async () => {
     const dead = await seedJob(rig.db);
     const id = await desk.create({ ...range, from: "2020-02-01", to: "2020-02-05" });
     await adoptBackfill(rig.db, { jobId: dead, has: 0, mayJudge: true });
@@ -51,7 +51,7 @@ describe("a host of backfills", () => {
     expect((await desk.progress(id)).runs).toMatchObject({ total: 5, succeeded: 5 });
   });
 
-  it("has a job only while there is a backfill to do, and for a while after", async () => {
+  it("has a job only while there is a backfill, and for a short time after", async () => {
     await rig.until(async () => (await jobs()).every((state) => state === "stopped"), "the job goes");
     const former = (await jobs()).length;
     const id = await desk.create(range);

@@ -1,7 +1,7 @@
 /**
- * Keeps a backfill job at hand without one: it is started when there is a backfill that nobody alive owns, and stopped
- * when it has had none for a while. Until then there is no process, no lease and no connection, only one look at an
- * index that has nothing in it every few seconds, in case a wake-up got lost or an owner died unnoticed.
+ * Starts a backfill job when there is a backfill without a live owner, and stops it when it has had none for a while. In
+ * between there is no process, no lease and no connection, only a query on an empty index every few seconds, in case a
+ * wake-up was lost or an owner died unnoticed.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WakeUps } from "../../job/wake-up.ts";
@@ -13,7 +13,7 @@ import type { Database, Listening } from "../../store/database/database.ts";
 import type { ServedDags } from "../../store/job/served-dags.ts";
 import type { BackfillJob } from "./backfill-job.ts";
 
-/** By itself it misses an owner that dies at once when the lease has run out; beside a scheduler it is told. */
+/** Finds a dead owner soon after its lease has expired; next to a scheduler, a wake-up is faster. */
 const LOOK_MS = 2_000;
 const SELDOM_MS = 10_000;
 const IDLE_MS = 15_000;
@@ -24,11 +24,11 @@ export interface BackfillHostOptions {
   readonly wakeUps: WakeUps;
   /** Only backfills of these DAGs; left out: all. */
   readonly dags?: ServedDags | undefined;
-  /** Hear wake-ups of other processes by itself: for a process in which nobody else does and passes them on. */
+  /** Whether it subscribes to wake-ups of other processes; false: another part of this process passes them on. */
   readonly listens: boolean;
   /** How long a job without a backfill is kept. */
   readonly idleMs?: number;
-  /** Between two looks without a reason: the backstop for a lost wake-up. */
+  /** Time between two queries without a wake-up: the backstop for a lost one. */
   readonly lookMs?: number;
   /** A job can be started once only. */
   readonly makeJob: () => HostedJob;
@@ -36,7 +36,7 @@ export interface BackfillHostOptions {
 
 export interface HostedJob {
   readonly job: BackfillJob;
-  /** What it was made with, when it has stopped. */
+  /** Closes the resources of the job after it has stopped. */
   close(): Promise<void>;
 }
 
@@ -97,7 +97,7 @@ export class BackfillHost implements Service {
         else if (performance.now() - idleSince > (this.#options.idleMs ?? IDLE_MS)) await this.#dismiss();
         outage.passed();
       } catch (error) {
-        // The database is away, or the machine short of something: the next look tries again.
+        // The database is unavailable, or a resource of the machine is exhausted: retried at the next query.
         outage.failed(error);
       }
       await Promise.race([sleep(lookMs, undefined, { signal }).catch(() => {}), this.#bell.promise]);
@@ -116,7 +116,7 @@ export class BackfillHost implements Service {
       throw error;
     }
     this.#hosted = hosted;
-    // The drain began while the job was starting.
+    // The drain started while the job was starting.
     if (this.#over.signal.aborted) await this.#dismiss();
   }
 

@@ -36,7 +36,7 @@ describe("a backfill", () => {
     rig.wakeUps.send("dags");
   }
 
-  it("makes and drives one run for each date, within its limit, and counts exactly", async () => {
+  it("creates and drives one run for each date, within its limit, and counts them exactly", async () => {
     const id = await desk.create({
       dagId: "daily",
       from: "2020-01-01",
@@ -69,7 +69,7 @@ describe("a backfill", () => {
     expect(await desk.mostAtOnce("daily")).toBeLessThanOrEqual(3);
   });
 
-  it("stops at the first failure when told, and otherwise goes on", async () => {
+  it("stops at the first failure if configured, and continues otherwise", async () => {
     const range = { dagId: "weak", from: "2020-02-01T00:00:00Z", to: "2020-02-01T08:00:00Z", maxActive: 1 };
     const stopped = await desk.create({ ...range, stopOnFailure: true });
     expect(await desk.over(stopped)).toBe("failed");
@@ -95,7 +95,7 @@ describe("a backfill", () => {
     });
   });
 
-  it("begins with its first date where tasks depend on the past, and goes on in order", async () => {
+  it("runs the dates in order if tasks depend on the past", async () => {
     await rig.trigger("chained", { logicalDate: new Date("2020-02-28T00:00:00Z"), runId: "before" });
     const id = await desk.create({ dagId: "chained", from: "2020-03-01", to: "2020-03-05", maxActive: 4 });
     expect(await desk.over(id)).toBe("done");
@@ -106,7 +106,7 @@ describe("a backfill", () => {
     expect(ended).toHaveLength(5);
   });
 
-  it("backwards begins with the last date", async () => {
+  it("starts with the last date if it runs backwards", async () => {
     const id = await desk.create({
       dagId: "slow",
       from: "2020-04-01",
@@ -139,7 +139,7 @@ describe("a backfill", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("cancelled softly, lets what runs come to its end", async () => {
+  it("lets active runs end after a soft cancel", async () => {
     const id = await desk.create({ dagId: "slow", from: "2020-06-01", to: "2020-06-30", maxActive: 2 });
     await rig.until(async () => (await desk.progress(id)).runs.running === 2, "two at once");
     await desk.cancel(id, true);
@@ -157,7 +157,7 @@ describe("a backfill", () => {
     expect(await desk.over(id)).toBe("done");
   });
 
-  it("leaves dates alone that have a run, and waits for one that is under way", async () => {
+  it("keeps existing runs, and waits for those that are active", async () => {
     const date = (day: number) => new Date(Date.UTC(2020, 8, day));
     const queued = await rig.trigger("slow", { logicalDate: date(2), runId: "by_hand" });
     const id = await desk.create({

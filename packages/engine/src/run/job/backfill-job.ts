@@ -1,10 +1,10 @@
 /**
- * The backfill job: a DagRunJob that adopts backfills, makes the runs of their dates as there is room for them, and
- * drives those runs and no others. Any number of them may run, beside any number of schedulers: a backfill has one owner
- * at a time, a date one run whoever made it, and pools, priorities and limits of tasks are kept in the database.
+ * The backfill job: a DagRunJob that adopts backfills, creates the runs of their dates within their limits, and drives only
+ * those runs. Any number of backfill jobs may run next to any number of schedulers: a backfill has one owner at a time, a
+ * date has one run, and pools, priorities and limits of tasks are in the database.
  *
- * It looks at the database when there is a reason: a wake-up, a run of its own that ended and made room, the heartbeat.
- * Killed at any moment, its lease runs out; another adopts its backfills and then takes over their runs.
+ * It queries the database when there is a reason: a wake-up, the end of one of its runs, or the heartbeat. If it is killed,
+ * its lease expires; another job adopts its backfills and then takes over their runs.
  */
 import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
 import {
@@ -29,12 +29,12 @@ import { endsPast } from "./gates.ts";
 import { compareOwned } from "./owned-runs.ts";
 
 const CLAIM_LIMIT = 32;
-/** While nothing is heard, every so many heartbeats look at everything. */
+/** Without wake-ups, every n-th heartbeat is a sweep. */
 const SWEEP_EVERY = 5;
 
 /**
- * A reason to look at the database. "backfills": something to adopt; "runs": room, or the end of a run; "places": a run
- * may need the place of a later one; "owned": edits.
+ * A reason to query the database. "backfills": one to adopt; "runs": a free slot, or the end of a run; "places": a run may
+ * need the slot of a later one; "owned": edits.
  */
 type Look = "backfills" | "runs" | "places" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
 const EVERYTHING: readonly Look[] = [
@@ -49,7 +49,7 @@ const EVERYTHING: readonly Look[] = [
 ];
 
 export class BackfillJob extends DrainingJob {
-  /** The backfills it owns, as far as it knows. */
+  /** The backfills that it owned when last read. */
   readonly #own = new Set<number>();
   readonly #look = new Set<Look>(EVERYTHING);
   #listening: Listening | null = null;
@@ -60,7 +60,7 @@ export class BackfillJob extends DrainingJob {
     super("backfill", options);
   }
 
-  /** Neither a backfill nor a run is its own, and it has looked for one since it was last given a reason to. */
+  /** Whether it owns no backfill and no run, and has searched for one since the last wake-up. */
   get isIdle(): boolean {
     const isLooking = this.#isCollecting || this.#look.has("backfills");
     return !isLooking && this.#own.size === 0 && this.actors.size === 0;
@@ -76,7 +76,7 @@ export class BackfillJob extends DrainingJob {
     await super.stop(graceMs);
   }
 
-  /** Their next owner makes the runs of further dates, and takes over the runs that this job releases. */
+  /** Releases the backfills: their next owner creates further runs, and takes over the runs that this job releases. */
   protected override async onDraining(): Promise<void> {
     await releaseBackfills(this.database, this.lease.jobId);
     this.#own.clear();
@@ -100,7 +100,7 @@ export class BackfillJob extends DrainingJob {
       let claimed = look.has("orphans") ? await this.#takeOver() : [];
       if (look.has("runs") || this.#look.has("runs")) claimed.push(...(await this.#next()));
       if (look.has("places")) claimed = await this.#makeWay(claimed);
-      // Should loading them fail, the next heartbeat finds them.
+      // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       if (this.#look.size > 0) this.wake();
       return claimed;
@@ -135,7 +135,7 @@ export class BackfillJob extends DrainingJob {
 
   protected override onRunEnded(actor: RunActor): void {
     this.#lookAt("runs");
-    // Runs of sub-DAGs are a scheduler's.
+    // Schedulers cancel the runs of sub-DAGs.
     if (hasSubDags(actor.version.manifest)) this.wakeUps.send("unwaited");
     this.wakeUps.send("ended");
     this.wake();
@@ -154,7 +154,7 @@ export class BackfillJob extends DrainingJob {
       this.wakeUps.tellOthers("pools");
   }
 
-  /** One at a time, so that other jobs get their share; the next turn looks for another. */
+  /** Adopts one backfill per turn, so that other jobs get their share. */
   async #adopt(): Promise<void> {
     const adopted = await adoptBackfill(this.database, {
       jobId: this.lease.jobId,
@@ -180,12 +180,12 @@ export class BackfillJob extends DrainingJob {
     return runs;
   }
 
-  /** The next dates of each backfill get their runs, these are started, and what is over is ended. */
+  /** Creates and starts the runs of the next dates of each backfill, and ends finished backfills. */
   async #next(): Promise<ClaimedRun[]> {
     this.#look.delete("runs");
     if (this.#own.size === 0) return [];
     for (const id of this.#own) {
-      // One step a turn: a long range of dates that have their runs must not keep reports and the heartbeat waiting.
+      // One step per turn: a long range of dates with existing runs must not delay reports and the heartbeat.
       const { cancelled, isMore, made } = await planBackfill(this.database, id, this.lease.jobId);
       for (const run of cancelled) this.wakeUps.send(`run:${run}`);
       if (made > 0) this.wakeUps.send("states");
@@ -200,13 +200,13 @@ export class BackfillJob extends DrainingJob {
     if (leavesMore(started, CLAIM_LIMIT)) this.#lookAt("runs");
     for (const { id, dag_id, state } of await settleBackfills(this.database, [...this.#own])) {
       this.#own.delete(id);
-      this.logger.info("a backfill is over", { backfill: id, dag: dag_id, state });
+      this.logger.info("backfill ended", { backfill: id, dag: dag_id, state });
       this.wakeUps.send("backfills");
     }
     return started;
   }
 
-  /** After the start: what has found room needs nobody's place. */
+  /** After the start: a run that was started does not need the slot of another. */
   async #makeWay(claimed: ClaimedRun[]): Promise<ClaimedRun[]> {
     if (this.#own.size === 0) return claimed;
     const exchange = await makeWayInBackfills(this.database, {
@@ -221,7 +221,7 @@ export class BackfillJob extends DrainingJob {
     return afterExchange(claimed, exchange);
   }
 
-  /** By the database's word: which backfills are ours, and which of our runs were edited or paused. */
+  /** Reads which backfills this job owns, and which of its runs were edited or paused. */
   async #checkOwned(): Promise<void> {
     const own = await ownedBackfills(this.database, this.lease.jobId);
     this.#own.clear();
@@ -251,7 +251,7 @@ export class BackfillJob extends DrainingJob {
         this.#lookAt("peers", "backfills", "orphans", "callbacks");
         break;
       case "ended":
-        // A run that one of ours waits for, by its past or by its date.
+        // One of our runs may wait for it: as its earlier run, or for its date.
         this.#lookAt("runs");
         this.askGates();
         break;
@@ -262,7 +262,7 @@ export class BackfillJob extends DrainingJob {
         this.askSignals();
         return;
       case "runs":
-        // Perhaps one of ours that somebody cleared.
+        // One of our runs may have been cleared.
         this.#lookAt("runs");
         break;
       case "callbacks":

@@ -1,4 +1,4 @@
-/** What a job that drives runs is made of. */
+/** The options of a job that drives runs. */
 import type { NoticeAction } from "@tradewind/sdk/manifest";
 import type { BundleCache } from "../../code/bundle-cache.ts";
 import type { Executor } from "../../execute/contract.ts";
@@ -12,7 +12,7 @@ import type { LargeLengths } from "../dispatch/large-lengths.ts";
 
 export interface DagRunJobOptions {
   readonly database: Database;
-  /** The first one runs what names no executor. */
+  /** The first one is the default. */
   readonly executors: readonly Executor[];
   readonly bundles: BundleCache;
   readonly logsDir: string;
@@ -21,35 +21,35 @@ export interface DagRunJobOptions {
   readonly version: string;
   readonly lease?: LeaseTimes;
   /**
-   * No other process drives runs of this database: it is embedded in this one. Attempts then run on while the database is
-   * away: no other job can take them over.
+   * No other process drives runs of this database, because it is embedded in this one. Attempts then continue while the
+   * database is unavailable: no other job can take them over.
    */
   readonly isAlone?: boolean;
-  /** How long attempts may go on when the job drains before it stops: 5 s when left out. */
+  /** How long attempts may continue during a drain. Default: 5 s. */
   readonly drainMs?: number;
-  /** How long an attempt that is asked to stop may take before its process group is killed: 5 s when left out. */
+  /** Grace period of attempts when the job stops. Default: 5 s. */
   readonly stopGraceMs?: number;
-  /** How often an attempt may be lost to the infrastructure before that counts as a failure of the task. */
+  /** How many attempts of a try may be lost with their host before that counts as a failure of the task. */
   readonly infraLossBudget?: number;
-  /** Of what lies in large outputs; left out, there are none. */
+  /** Reads the lengths of large outputs; left out: there are none. */
   readonly lengths?: LargeLengths;
-  /** How many items a map may have: 100,000 when left out. */
+  /** Maximum number of items of a map. Default: 100,000. */
   readonly maxMapLength?: number;
-  /** Runs, plans, backfills and callbacks of other DAGs are left to other jobs. Left out: all. */
+  /** Only runs, plans, backfills and callbacks of these DAGs are handled. Left out: of all. */
   readonly dags?: ServedDags | undefined;
-  /** What is sent for every run that fails. Left out: nothing. */
+  /** The notices for every failed run. */
   readonly onFailure?: readonly NoticeAction[];
-  /** The account that timetables run as; left out, that of this process. */
+  /** The account of timetables; default: that of this process. */
   readonly user?: ProcessUser | null | undefined;
 }
 
-/** A scheduler that dies is missed after 6 s at the latest; the others look every 2 s. */
+/** The lease of a dead scheduler expires after at most 6 s; the others check every 2 s. */
 export const LEASE: LeaseTimes = { ttlMs: 6_000, renewMs: 2_000, marginMs: 1_500 };
 
-/** How often an attempt may be lost with its host before that counts as a failure of the task. */
+/** Default of `infraLossBudget`. */
 export const INFRA_LOSS_BUDGET = 3;
 
-/** Executors learn how long they may run attempts; alone, they may for as long as they like. */
+/** Passes the lease term to the executors; null: the job is alone, and attempts need no lease. */
 export function leaseListener({ executors, isAlone }: DagRunJobOptions): ((term: LeaseTerm) => void) | null {
   if (isAlone === true) return null;
   return (term) => {

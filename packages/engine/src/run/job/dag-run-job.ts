@@ -1,18 +1,18 @@
 /**
  * The one loop that drives runs: collect runs, process events, admit, store, dispatch, heartbeat. A `SchedulerJob`
- * collects every active run, a backfill and a `SubmittedRunsJob` only their own; how a run is driven does not differ.
+ * collects every active run, a backfill and a `SubmittedRunsJob` only their own; all runs are driven in the same way.
  *
- * Batches follow each other: no actor changes while a transaction about it is in flight. Reports wait in the mailbox.
+ * Batches are sequential: no actor changes while its transaction is in flight. Reports wait in the mailbox.
  *
- * If a commit fails, its actors are dropped and loaded again, and its reports are applied once more. Reports that were
- * stored after all (the answer was lost) then name attempts that are no longer current, and are ignored.
+ * If a commit fails, its actors are dropped and loaded again, and its reports are applied again. Reports that were stored
+ * although the answer was lost then name superseded attempts, and are ignored.
  */
 import { hostname } from "node:os";
-import type { AttemptOutcome, ExecutorEvent } from "../../execute/contract.ts";
+import type { AttemptReport, ExecutorEvent } from "../../execute/contract.ts";
 import { JobLoop } from "../../job/job-loop.ts";
 import { Mailbox } from "../../job/mailbox.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
-import { OCCUPYING } from "../../model/index.ts";
+import { type AttemptOutcome, OCCUPYING } from "../../model/index.ts";
 import { type Database, sqlState } from "../../store/database/database.ts";
 import type { JobKind } from "../../store/job/job-lease.ts";
 import type { ServedDags } from "../../store/job/served-dags.ts";
@@ -26,7 +26,7 @@ import {
   startingSignals,
 } from "../../store/task/run-batch.ts";
 import { Admission, type Admitted } from "../admit/admission.ts";
-import { ActiveAttempts, type Report } from "../batch/active-attempts.ts";
+import { ActiveAttempts } from "../batch/active-attempts.ts";
 import { buildBatch, changesOf, isEmpty, runEnds, sendNews } from "../batch/batch-builder.ts";
 import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
 import { Callbacks } from "../dispatch/callbacks.ts";
@@ -47,10 +47,11 @@ import { isRefusal, PoisonReports } from "./poison-reports.ts";
 import type { OwnLoad } from "./run-sharing.ts";
 import { Timers } from "./timers.ts";
 
-/** How often one batch chooses again because a pool was full. */
+/** Maximum number of admission rounds of a batch because of full pools. */
 const MAX_ROUNDS = 5;
 const HOST = hostname();
 const CHECK_VIOLATION = "23514";
+const HOST_GONE: AttemptOutcome = { kind: "lost", reason: "the process that ran it is gone" };
 
 export abstract class DagRunJob extends JobLoop {
   protected readonly database: Database;
@@ -61,7 +62,7 @@ export abstract class DagRunJob extends JobLoop {
   /** Other jobs of this kind are alive: pools are shared with them. */
   protected hasPeers = false;
   readonly #options: DagRunJobOptions;
-  readonly #mailbox: Mailbox<Report>;
+  readonly #mailbox: Mailbox<AttemptReport>;
   readonly #activeAttempts = new ActiveAttempts();
   readonly #admission: Admission;
   readonly #dispatcher: Dispatcher;
@@ -74,12 +75,15 @@ export abstract class DagRunJob extends JobLoop {
   readonly #timers: Timers;
   readonly #driving: Driving;
   readonly #reporting: ReportsContext;
-  /** Runs to read again before anything else is decided about them. */
+  /** Runs to load again before the next decision. */
   readonly #stale = new Set<number>();
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     const { dags = null, version } = options;
-    const [who, mailbox] = [{ kind, hostname: HOST, pid: process.pid, version, dags }, new Mailbox<Report>()];
+    const [who, mailbox] = [
+      { kind, hostname: HOST, pid: process.pid, version, dags },
+      new Mailbox<AttemptReport>(),
+    ];
     super(options.database, who, { logger: options.logger, times: options.lease ?? LEASE, mailbox });
     this.#mailbox = mailbox;
     this.database = options.database;
@@ -120,13 +124,13 @@ export abstract class DagRunJob extends JobLoop {
     });
   }
 
-  /** New runs for this job, already claimed in its name; called at every turn of the loop. */
+  /** Claims new runs for this job; called at every turn of the loop. */
   protected abstract collect(): Promise<ClaimedRun[]>;
-  /** A run reached its end and was stored. */
+  /** The end of a run is stored. */
   protected abstract onRunEnded(actor: RunActor): void;
-  /** A batch is durable: whatever others wait for may be told. */
+  /** A batch is stored: other jobs may be notified. */
   protected abstract onStored(batch: RunBatch): void;
-  /** A run does nothing any more but wait for the past of its DAG. */
+  /** A run only waits for earlier runs of its DAG. */
   protected abstract onWaitingForPast(): void;
 
   protected override async onStart(): Promise<void> {
@@ -141,7 +145,7 @@ export abstract class DagRunJob extends JobLoop {
     await this.#waitEnds.close();
   }
 
-  /** Kills what runs, forgets every run: others have them. */
+  /** Cancels all attempts and drops all runs: other jobs may own them. */
   protected override onLeaseLost(): void {
     this.#activeAttempts.cancelAll("the scheduler lost its lease");
     for (const actor of [...this.actors.values()]) this.#forget(actor);
@@ -150,25 +154,25 @@ export abstract class DagRunJob extends JobLoop {
     this.#activeAttempts.settle(this.#mailbox.take());
   }
 
-  /** What is shared with other jobs of this kind. */
+  /** The load of this job, which is shared with its peers. */
   protected get load(): OwnLoad {
     const [admission, callbacks, activeAttempts] = [this.#admission, this.#callbacks, this.#activeAttempts];
     const [executors, stale] = [this.#options.executors, this.#stale];
     return { admission, callbacks, executors, activeAttempts, stale, drop: (actor) => this.#forget(actor) };
   }
 
-  /** The run may have been edited: read it again before the next decision. */
+  /** The run may have been edited: load it again before the next decision. */
   markStale(runId: number): void {
     this.#stale.add(runId);
     this.#mailbox.wake();
   }
 
-  /** Pool sizes or occupancy may have changed elsewhere. */
+  /** Another process may have changed the size or occupancy of pools. */
   protected refreshPools(): Promise<void> {
     return this.#admission.pools.refresh();
   }
 
-  /** Tasks of a paused DAG that are under way go on; no other is started. */
+  /** Running tasks of a paused DAG continue; no other task is started. */
   protected setPaused(actor: RunActor, isPaused: boolean): void {
     if (actor.isPaused === isPaused) return;
     actor.isPaused = isPaused;
@@ -176,7 +180,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.wake();
   }
 
-  /** Callbacks that a dead job left behind, or that this one could not submit. */
+  /** Adopts callbacks of dead jobs, and those that this job could not submit. */
   protected adoptCallbacks(): Promise<void> {
     return this.#callbacks.adopt(this.lease.jobId);
   }
@@ -192,7 +196,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#driving.feed.ask(topic);
   }
 
-  /** The past of some waiting instance may have changed. */
+  /** An earlier run that an instance waits for may have changed. */
   protected askGates(): void {
     this.#gates.ask();
     if (this.#gates.isDue) this.#mailbox.wake();
@@ -210,7 +214,7 @@ export abstract class DagRunJob extends JobLoop {
     else if (this.#admission.isWaiting()) this.#mailbox.wake();
   }
 
-  /** One turn: take new runs, read again what is stale, then one batch. */
+  /** One turn: loads new and stale runs, then stores one batch. */
   protected override async turn(): Promise<void> {
     const traces = noTraces();
     const claimed = this.state === "running" ? await this.collect() : [];
@@ -221,7 +225,7 @@ export abstract class DagRunJob extends JobLoop {
       await this.#driving.read();
       applyReports(reports, this.#reporting, { touched, traces });
       this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
-      for (const row of fired) this.#dispatcher.rememberStep(row);
+      for (const wait of fired) this.#dispatcher.cacheWait(wait);
       this.#timers.fire(this.lease.now(), touched, traces);
       this.#driving.apply({ touched, traces, now: this.lease.now() });
     });
@@ -231,7 +235,7 @@ export abstract class DagRunJob extends JobLoop {
     if (this.state === "running" || this.state === "draining") this.#timers.arm(this.lease.now());
   }
 
-  /** What happened is applied, gates and admission follow, then the transaction, then what follows from it. */
+  /** Applies events, opens gates, admits, commits, then handles the effects of the commit. */
   async #store(batch: Gathered, apply: () => Promise<void>): Promise<void> {
     const { touched } = batch;
     try {
@@ -252,7 +256,7 @@ export abstract class DagRunJob extends JobLoop {
     if (kept.some((actor) => actor.onlyWaitsForPast)) this.onWaitingForPast();
   }
 
-  /** A full pool makes it choose again with fresh numbers; the last round stores what has happened, without admissions. */
+  /** After a full pool it chooses again with current numbers; the last round stores the events without admissions. */
   async #commit({ touched, reports, traces }: Gathered): Promise<void> {
     for (let round = 1; ; round++) {
       const isLast = round === MAX_ROUNDS;
@@ -290,7 +294,7 @@ export abstract class DagRunJob extends JobLoop {
   #committed(batch: RunBatch, admitted: readonly Admitted[], signals: StartingSignals): void {
     for (const { fromAttempt, instance, runId } of batch.instances) {
       if (instance.state === "success") this.#dispatcher.forget(runId, instance.node.id, instance.mapIndex);
-      // Ended without a report of its own (the run timed out): the process is still there.
+      // Ended without a report, because the run timed out: the process still runs.
       if (fromAttempt !== null && !OCCUPYING.has(instance.state))
         this.#activeAttempts.cancel(fromAttempt, "the run timed out");
     }
@@ -310,12 +314,12 @@ export abstract class DagRunJob extends JobLoop {
     this.onStored(batch);
   }
 
-  #settle(reports: readonly Report[]): void {
+  #settle(reports: readonly AttemptReport[]): void {
     this.#activeAttempts.settle(reports);
     this.#poison.passed(reports);
   }
 
-  /** The answer may have come after a long sleep: others may have these runs by now, so look first. */
+  /** The process may have slept before the answer of the commit: other jobs may own these runs, so load them first. */
   #dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
     if (!this.lease.isTrusted()) {
       for (const { actor } of admitted) this.markStale(actor.id);
@@ -325,7 +329,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#dispatcher.dispatch(admitted, signals);
   }
 
-  /** The batch is void, or nobody knows: forget what these actors decided and read them again. */
+  /** The batch was rejected, or its outcome is unknown: drops the decisions of these actors and loads them again. */
   async #undo({ touched, reports }: Gathered, error: unknown): Promise<void> {
     const state = sqlState(error) ?? "";
     this.#admission.reset();
@@ -333,14 +337,14 @@ export abstract class DagRunJob extends JobLoop {
     const again = state === CHECK_VIOLATION ? null : this.#poison.refused(reports, state, error);
     for (const report of again ?? reports) this.#mailbox.post(report, report.attempt);
     if (state === CHECK_VIOLATION) {
-      this.logger.error("a pool's slots were miscounted: counting again", { error: String(error) });
+      this.logger.error("slots of a pool were miscounted, counting again", { error: String(error) });
       await recountPools(this.database);
     } else if (again === null && !isRefusal(state)) throw error;
-    this.logger.debug("a batch was refused", { reason: state });
+    this.logger.debug("batch rejected", { reason: state });
     this.#mailbox.wake();
   }
 
-  /** Makes actors of runs that were claimed, or have to be read again, and decides all that their journal allows. */
+  /** Loads claimed and stale runs as actors, and makes all decisions that their stored rows allow. */
   async #take(claimed: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
     const actors = await this.#load(claimed);
     for (const actor of actors) {
@@ -354,8 +358,8 @@ export abstract class DagRunJob extends JobLoop {
       this.#dispatcher.forgetRun(actor);
       this.#admission.limitedTasks.load(actor);
       for (const instance of this.#activeAttempts.reconcile(actor)) {
-        const how = { traces, at, budget: this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET };
-        if (actor.lost(instance, "the process that ran it is gone", how))
+        const lossBudget = this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET;
+        if (actor.end(instance, HOST_GONE, { traces, at, lossBudget }))
           this.#admission.freed(actor, instance);
       }
     }
@@ -363,7 +367,7 @@ export abstract class DagRunJob extends JobLoop {
     return actors;
   }
 
-  /** Of those that are stale only the database knows the truth, and whose they are. Should it fail, they still are. */
+  /** Reads the owner and the rows of stale runs. If that fails, they stay stale. */
   async #load(claimed: readonly ClaimedRun[]): Promise<RunActor[]> {
     const stale = new Set(this.#stale);
     this.#stale.clear();

@@ -1,4 +1,4 @@
-/** A scheduler that drains beside another. What processes see of it is in packages/cli/test/drain.test.ts. */
+/** A scheduler that drains next to another. For whole processes see packages/cli/test/drain.test.ts. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -44,7 +44,7 @@ const running = (run: number, task: string) =>
 const owner = async (run: number) =>
   ((await rig.run(run)) as unknown as { owner_job: number | null }).owner_job;
 
-it("finds out what it owns when the answer to a release is lost", async () => {
+it("reads which runs it owns when the answer to a release is lost", async () => {
   const proxy = await pgProxy(rig.url);
   const old = await rig.scheduler({ shared: false, url: proxy.url, settings });
   const [busy, wait] = [await rig.trigger("busy"), await rig.trigger("wait")];
@@ -52,7 +52,7 @@ it("finds out what it owns when the answer to a release is lost", async () => {
   await rig.until(async () => (await rig.states(wait)).w === "deferred", "the wait");
   const job = await owner(busy);
   await rig.scheduler({ shared: false });
-  // What the start of the peer is a reason to look at has been looked at: the next commit is the release.
+  // The queries caused by the start of the peer are done: the next commit is the release.
   let [commits, quiet] = [0, 0];
   await rig.until(async () => {
     quiet = proxy.commits === commits ? quiet + 1 : 0;
@@ -74,7 +74,7 @@ it("finds out what it owns when the answer to a release is lost", async () => {
   await proxy.close();
 });
 
-it("keeps no slots of a pool for tasks that it does not start any more", async () => {
+it("keeps no pool slots for tasks that it will not start", async () => {
   const old = await rig.scheduler({ shared: false, settings });
   await running(await rig.trigger("holder"), "has");
   const busy = await rig.trigger("busy");
@@ -92,7 +92,7 @@ it("keeps no slots of a pool for tasks that it does not start any more", async (
   expect(await rig.ended(busy)).toBe("success");
 });
 
-it("waits for callbacks that run", async () => {
+it("waits for running callbacks", async () => {
   const old = await rig.scheduler({ shared: false, settings });
   const told = await rig.trigger("told");
   expect(await rig.ended(told)).toBe("success");
@@ -107,7 +107,7 @@ it("waits for callbacks that run", async () => {
   await drained;
 });
 
-it("leaves a backfill to another host, which goes on with its next dates", async () => {
+it("releases a backfill to another host, which continues with the next dates", async () => {
   const desk = new BackfillDesk(rig);
   const old = await desk.host({ listens: true });
   const id = await desk.create({ dagId: "daily", from: "2020-01-01", to: "2020-01-04", maxActive: 2 });

@@ -1,15 +1,15 @@
 /**
- * How a job that drives runs stops without cutting off its tasks. While it drains it claims nothing, makes no runs and starts
- * no attempts. Runs of which no attempt is in flight are released at once, so that other jobs go on with them. The others
- * stay with it, because the reports of their attempts arrive in this process; each is released when its last attempt has
- * ended and the end is stored. The lease is renewed meanwhile.
+ * How a job that drives runs stops without interrupting its tasks. While it drains, it claims nothing, creates no runs and
+ * starts no attempts. Runs without active attempts are released at once, so that other jobs continue them. The others stay
+ * with this job, because it receives the reports of their attempts; each is released when the end of its last attempt is
+ * stored. The lease is renewed meanwhile.
  *
- * A streaming task does not end by itself. It is asked to stop as soon as no other task of its run is in flight: its run can
- * then be released, and the next owner starts it again.
+ * A streaming task does not end by itself. It is cancelled when no other task of its run is active: its run can then be
+ * released, and the next owner starts it again.
  *
- * The drain ends when nothing is left, when its time is up, when `endDrain` is called, or when the lease is not trusted any
- * more: then attempts are stopped anyway. What is left is asked to stop, killed after the grace period, and reported as
- * lost, which uses up no try. Dies while it drains: as at any other time, its lease expires and its runs are taken over.
+ * The drain ends when no run is left, when its time is up, when `endDrain` is called, or when the lease is no longer
+ * trusted, because attempts are stopped then anyway. The remaining attempts are aborted, killed after the grace period, and
+ * reported as lost, which uses up no try. If the job dies while it drains, its lease expires and its runs are taken over.
  */
 import { GRACE_MS, isStreaming } from "../../model/index.ts";
 import type { JobKind } from "../../store/job/job-lease.ts";
@@ -19,10 +19,10 @@ import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 
 const DRAIN_MS = 5_000;
 const STOP_GRACE_MS = 5_000;
-/** How often it checks what sends no event: callbacks that have ended, runs whose rows were locked. */
+/** Interval of checks for changes without an event: callbacks that have ended, runs whose rows were locked. */
 const CHECK_MS = 200;
 const LOG_MS = 10_000;
-/** How often the job's row is compared with memory: a peer may have handed over a run that this job has not heard of. */
+/** Interval between two reads of the owned runs: a peer may have handed over a run without a wake-up. */
 const SWEEP_MS = 1_000;
 
 type DrainEnd = "drained" | "time is up" | "told to end" | "lease not trusted";
@@ -39,7 +39,7 @@ export abstract class DrainingJob extends DagRunJob {
   readonly #graceMs: number;
   readonly #isAlone: boolean;
   #draining: Draining | null = null;
-  /** Streaming attempts that have been asked to stop. */
+  /** Streaming attempts that were cancelled. */
   readonly #asked = new Set<string>();
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
@@ -49,7 +49,7 @@ export abstract class DrainingJob extends DagRunJob {
     this.#isAlone = options.isAlone === true;
   }
 
-  /** Once, when the drain begins, within the loop; again if it fails. */
+  /** Called once in the loop when the drain starts; again if it fails. */
   protected async onDraining(): Promise<void> {}
   /** Runs have been released. */
   protected abstract onReleased(): void;
@@ -57,7 +57,7 @@ export abstract class DrainingJob extends DagRunJob {
   async drain(): Promise<void> {
     if (this.state !== "running") return;
     this.state = "draining";
-    // Those who come up during a rolling deploy are not counted any more; they are told what is freed all the same.
+    // Peers that start during a rolling deploy are not counted any more, but are notified of freed slots.
     this.hasPeers = true;
     const began = performance.now();
     const { promise, resolve } = Promise.withResolvers<DrainEnd>();
@@ -67,7 +67,7 @@ export abstract class DrainingJob extends DagRunJob {
     const { admission, executors } = this.load;
     admission.peerWaiters.close();
     for (const executor of executors) executor.drain?.();
-    // Nothing to wait for; if a claim is under way, the end of the job releases its runs.
+    // Nothing to wait for. If a claim is in flight, the end of the job releases its runs.
     if (this.#isEmpty) return;
     this.logger.info("draining", this.#progress());
     const timer = setTimeout(resolve, this.#drainMs, "time is up");
@@ -86,7 +86,7 @@ export abstract class DrainingJob extends DagRunJob {
     if (reason === "drained") return this.logger.info("drained", took);
     const { attempts, runs } = this.#progress();
     this.logger.warn("drain ended", { reason, runs, attempts, ...took });
-    // The loop still releases what ends.
+    // The loop still releases runs whose attempts end.
     if (this.state === "draining")
       await Promise.all(executors.map((executor) => executor.stop(this.#graceMs)));
   }
@@ -137,13 +137,13 @@ export abstract class DrainingJob extends DagRunJob {
     try {
       return await releaseRuns(this.database, this.lease.jobId, { kept, facts });
     } catch (error) {
-      // They may have been released all the same.
+      // The runs may have been released although the call failed.
       for (const id of this.actors.keys()) if (!kept.has(id)) this.markStale(id);
       throw error;
     }
   }
 
-  /** Runs with attempts in flight, and those whose last decision may not be stored. */
+  /** Runs with active attempts, and runs whose last decision may not be stored. */
   #kept(): Set<number> {
     const { activeAttempts, stale } = this.load;
     const kept = new Set([...activeAttempts.runs(), ...stale]);

@@ -1,6 +1,6 @@
 /**
- * Instances whose rule is satisfied but which wait for the run before theirs. Asked again whenever a run of their DAG
- * moved in this process, when another process says that a run or such a task ended, and at every heartbeat: one query for all.
+ * Instances whose trigger rule is satisfied and that wait for the previous run. One query checks all of them when a run of
+ * their DAG changed in this process, when another process reports the end of a run or such a task, and at every heartbeat.
  */
 import { type Instance, isFinished } from "../../model/index.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -31,7 +31,7 @@ export class Gates {
       if (waiting.actor === actor) this.#waiting.delete(instance);
   }
 
-  /** Something moved that a gate may wait for. */
+  /** A state that a gate may wait for has changed. */
   ask(): void {
     if (this.#waiting.size > 0) this.#isDue = true;
   }
@@ -40,7 +40,7 @@ export class Gates {
     return this.#isDue;
   }
 
-  /** Lets those of these runs and of earlier ones go on that may; adds the runs they belong to. */
+  /** Opens the gates whose earlier runs have ended; adds their runs to `touched`. */
   async open(database: Database, touched: Set<RunActor>, now: number): Promise<void> {
     for (const actor of touched) this.#add(actor, actor.model.takeGated());
     if (!this.#isDue) return;
@@ -52,7 +52,7 @@ export class Gates {
     const waiting = [...this.#waiting.values()];
     if (waiting.length === 0) return [];
     try {
-      // One question for all instances of a mapped task.
+      // One row for all instances of a mapped task.
       const tasks = [
         ...Map.groupBy(waiting, ({ actor, instance }) => `${actor.id} ${instance.node.id}`).values(),
       ];
@@ -83,7 +83,7 @@ function question({ actor, instance }: Waiting) {
   return { runId: actor.id, taskIds: [node.id, ...downstream] };
 }
 
-/** Whether tasks have ended that the next date may wait for: its run may be another job's. */
+/** Whether tasks have ended that a run of the next date may wait for, possibly at another job. */
 export function endsPast(batch: RunBatch, actors: ReadonlyMap<number, RunActor>): boolean {
   return batch.instances.some(
     ({ instance, runId }) => isFinished(instance.state) && actors.get(runId)?.version.isGated,

@@ -1,12 +1,12 @@
-/** What the database says a job owns, against what it has in memory: edits and pauses whose wake-up got lost show here. */
+/** Compares the stored runs of a job with its memory, to find edits and pauses whose wake-up was lost. */
 import type { Database } from "../../store/database/database.ts";
 import { ownedRuns } from "../../store/run/run-claim.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 
 export interface OwnedRuns {
-  /** To be read again: edited, taken by others, or claimed by us without having been loaded. */
+  /** Runs to load again: edited, owned by another job, or claimed and not loaded. */
   readonly stale: readonly number[];
-  /** Whether the DAG of each of the others is paused. */
+  /** For the other runs: whether their DAG is paused. */
   readonly paused: ReadonlyMap<RunActor, boolean>;
 }
 
@@ -23,7 +23,7 @@ export async function compareOwned(
     if (row?.generation !== actor.run.generation) stale.push(actor.id);
     else paused.set(actor, row.is_paused);
   }
-  // Claimed by us, but the process stumbled before it could load them.
+  // Claimed by this job, and loading them failed.
   for (const id of owned.keys()) if (!actors.has(id)) stale.push(id);
   return { stale, paused };
 }

@@ -1,4 +1,4 @@
-/** What the database does not take is the fault of one attempt, and ends that attempt alone. */
+/** A report that the database rejects fails only its own attempt. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
@@ -20,7 +20,7 @@ beforeAll(async () => {
       });
     `,
   });
-  // Stands for whatever PostgreSQL may refuse: nobody knows beforehand what that is.
+  // Stands for any value that PostgreSQL may reject.
   await rig.db.rows(
     adhoc(`CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN RAISE EXCEPTION 'no poison here' USING ERRCODE = '22000'; END $$`),
@@ -33,7 +33,7 @@ beforeAll(async () => {
   await rig.scheduler();
 });
 
-it("fails the attempt whose value cannot be stored, and nobody else", async () => {
+it("fails only the attempt whose value cannot be stored", async () => {
   const healthy = await Promise.all(Array.from({ length: 5 }, () => rig.trigger("healthy")));
   const bad = await Promise.all([rig.trigger("poison"), rig.trigger("poison")]);
   for (const id of healthy) expect(await rig.ended(id)).toBe("success");

@@ -1,4 +1,4 @@
-/** `tradewind scheduler --runs`: it ends after so many runs, and leaves none half-done. */
+/** `tradewind scheduler --runs`: it ends after the given number of runs, and leaves none unfinished. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -40,7 +40,7 @@ const states = async () => {
   return Object.fromEntries(rows.map(({ state, n }) => [state, n]));
 };
 
-it("ends after so many runs of more that are queued, and starts no other", async () => {
+it("ends after the given number of runs, and starts no other queued run", async () => {
   for (let n = 0; n < 6; n++) await rig.trigger("quick");
   const scheduler = await rig.scheduler({ runs: 3 });
   await scheduler.finished;
@@ -49,7 +49,7 @@ it("ends after so many runs of more that are queued, and starts no other", async
   expect(await states()).toEqual({ success: 3, queued: 3 });
 });
 
-it("counts a run that a person ended, and claims no other for it", async () => {
+it("counts a run that was ended manually, and claims no other for it", async () => {
   const [first] = [await rig.trigger("held"), await rig.trigger("held")];
   const scheduler = await rig.scheduler({ runs: 1 });
   await rig.until(async () => (await rig.states(first!)).t === "running", "the task");
@@ -60,7 +60,7 @@ it("counts a run that a person ended, and claims no other for it", async () => {
   expect(await states()).toEqual({ failed: 1, queued: 1 });
 });
 
-it("owns no more than it needs beside a peer that is full", async () => {
+it("owns no more runs than it needs next to a full peer", async () => {
   const scheduler = await rig.scheduler({ runs: 1, parallelism: 8, shared: false });
   await rig.scheduler({ parallelism: 1, shared: false });
   const ids: number[] = [];

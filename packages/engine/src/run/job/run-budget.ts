@@ -1,8 +1,8 @@
 /**
  * `tradewind scheduler --runs N`: how many more runs the scheduler may claim until N that it owned have ended. The database
- * counts, so it does not matter who ended a run, or whether the answer to a commit was lost. A run that was handed to a peer
- * or went back to the queue makes room for another. Runs that tasks of other runs started do not count: a run that waits for
- * its sub-DAG could not end without them.
+ * counts, so runs that were ended by others and lost answers of commits do not matter. A run that was handed to a peer or
+ * went back to the queue is replaced by another. Runs that were started by tasks of other runs do not count: a run that
+ * waits for its sub-DAG could not end without them.
  */
 import type { Database } from "../../store/database/database.ts";
 import { countEnded, countedRuns } from "../../store/run/run-count.ts";
@@ -18,7 +18,7 @@ export class RunBudget {
     this.#left = runs;
   }
 
-  /** The runs have ended, and the job owns no other. As of the last `room()`. */
+  /** Whether the runs have ended, and the job owns no other, as of the last `room()`. */
   get isSpent(): boolean {
     return this.#left <= 0 && this.#owned.size === 0;
   }

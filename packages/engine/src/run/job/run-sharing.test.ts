@@ -1,4 +1,4 @@
-/** Several schedulers: no slot idles while tasks that could use it wait at another. */
+/** Several schedulers: no slot idles while a task that could use it waits at another. */
 import { rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -63,7 +63,7 @@ const finish = async (ids: readonly number[]) => {
   await rm(gate);
 };
 
-it("claims as many queued runs as have slots, and leaves the others to peers with free slots", async () => {
+it("claims as many queued runs as it has slots, and leaves the others to peers with free slots", async () => {
   await rig.publish({
     "pair.ts": file("pair", 'd.task("heavy", { priority: 9 }, gate); d.task("light", gate);'),
   });
@@ -82,7 +82,7 @@ it("shares queued runs equally while no scheduler has a free slot", async () => 
   ids.push(...(await triggerAtOnce("one", 15)));
   const isClaimed = async () => (await shares()).reduce((sum, n) => sum + n, 0) === ids.length;
   await rig.until(isClaimed, "the claims");
-  // Seven each, if each claims as soon as the others.
+  // Seven each, if all claim at the same time.
   expect(Math.max(...(await shares()))).toBeLessThanOrEqual(12);
   await finish(ids);
 });
@@ -99,14 +99,14 @@ it("leaves a peer time to claim its share of the queue, and claims what the peer
   const sql =
     "SELECT extract(epoch FROM max(owned_since) - min(owned_since)) AS s FROM dag_run WHERE id = ANY($1)";
   const claims = await rig.db.one<{ s: string }>(adhoc(sql), [ids.slice(SLOTS)]);
-  // Two at once, then one after each of two waits of half a second.
+  // Two at once, then one after each of two delays of half a second.
   expect(Number(claims?.s)).toBeGreaterThan(0.8);
   await finish(ids);
 });
 
 it("does not offer slots that its own next tasks will take", async () => {
   const first = join(rig.root, "first");
-  // The first tasks end one after the other: some of them while the ends of others are being stored.
+  // The first tasks end one after the other, some while the ends of others are being stored.
   const waits = `async () => {
     while (!existsSync(${JSON.stringify(first)})) await sleep(5);
     await sleep(Math.random() * 50);
@@ -129,7 +129,7 @@ it("does not offer slots that its own next tasks will take", async () => {
   await finish(ids);
 });
 
-it("offers slots again that were reserved for more than a run could use", async () => {
+it("offers slots again if a run could not use all of its reserved ones", async () => {
   // A run has three ready tasks, and may have one of them active.
   await rig.publish({
     "wide.ts": file("wide", 'for (const id of ["a", "b", "c"]) d.task(id, gate);').replace(
@@ -137,7 +137,7 @@ it("offers slots again that were reserved for more than a run could use", async 
       "maxActiveRuns: 100, maxActiveTasks: 1",
     ),
   });
-  // No heartbeat, and so no publication without a reason.
+  // No heartbeat, so no periodic publication.
   const lease = { ttlMs: 1_200_000, renewMs: 600_000, marginMs: 1_000 };
   await rig.scheduler({ parallelism: 1, shared: false, lease });
   const ids: number[] = [];
@@ -171,7 +171,7 @@ it("hands runs to schedulers that join later, and to the others when one of them
   for (const id of ids) expect(await rig.output(id, "b")).toBe(7);
 });
 
-it("hands a scheduler that joins as many runs as make equal what waits at each", async () => {
+it("hands a new scheduler as many runs as balance the waiting tasks", async () => {
   await rig.publish({ "one.ts": file("one", 'd.task("a", gate);') });
   await open_();
   const ids = await triggerAtOnce("one", 12);
@@ -199,7 +199,7 @@ it("hands over first the runs whose tasks have the highest priority", async () =
   await finish([...low, ...high]);
 });
 
-it("starts what only waits while no scheduler has a free slot", async () => {
+it("starts runs that only wait for a trigger while no scheduler has a free slot", async () => {
   await rig.publish({
     "long.ts": file("long", 'd.task("a", gate); d.task("b", gate);'),
     "wait.ts": `import { dag, TimeDeltaTrigger } from "tradewind";

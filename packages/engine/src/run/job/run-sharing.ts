@@ -1,8 +1,8 @@
 /**
- * What a scheduler does so that no slot of a peer idles while its own tasks wait. It publishes how many tasks it could start
- * now; it leaves queued runs to peers with free slots while it has none; and it hands them runs of which nothing is in
- * flight when its own ready tasks have waited for slots for a while. What is published is a hint that may be out of date: a
- * run that was handed to a peer whose slots are taken meanwhile is handed on, and nothing is lost but time.
+ * Shares runs between schedulers, so that no slot of a peer idles while tasks wait here. A scheduler publishes how many
+ * tasks it could start now, leaves queued runs to peers with free slots while it has none, and hands over runs without
+ * active attempts when its ready tasks have waited for slots for a while. The published number is a hint that may be
+ * outdated: a run that was handed to a peer whose slots are taken meanwhile is handed on.
  */
 import type { Executor } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
@@ -23,24 +23,24 @@ import type { ActiveAttempts } from "../batch/active-attempts.ts";
 import type { Callbacks } from "../dispatch/callbacks.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 
-/** Tasks that have waited for slots for less may get them sooner here than elsewhere. */
+/** Tasks that have waited for a shorter time may get a slot here sooner than at a peer. */
 const PATIENCE_MS = 100;
-/** Between two publications, unless the last slot was taken. */
+/** Minimum time between two publications, unless the last slot was taken. */
 const PUBLISH_MS = 100;
-/** So long queued runs are left to peers at which less waits. */
+/** How long queued runs are left to peers with fewer waiting tasks. */
 const LEAVE_MS = 500;
-/** Runs handed over in one transaction. */
+/** Maximum number of runs handed over in one transaction. */
 const HAND_LIMIT = 256;
 
-/** Of the job that drives the runs. */
+/** The parts of the job that sharing needs. */
 export interface OwnLoad {
   readonly admission: Admission;
   readonly activeAttempts: ActiveAttempts;
   readonly callbacks: Callbacks;
   readonly executors: readonly Executor[];
-  /** Runs to read again: what was decided last may not be stored. */
+  /** Runs to load again: their last decision may not be stored. */
   readonly stale: ReadonlySet<number>;
-  /** The run is not this job's any more. */
+  /** This job no longer owns the run. */
   readonly drop: (actor: RunActor | undefined) => void;
 }
 
@@ -48,7 +48,7 @@ export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | 
   readonly database: Database;
   readonly wakeUps: WakeUps;
   readonly logger: Logger;
-  /** False: it takes only runs of its own choice, and offers no slots to others. */
+  /** False: it offers no slots to peers. */
   readonly isOpen: boolean;
   readonly dags: ServedDags;
   readonly wake: () => void;
@@ -57,15 +57,15 @@ export interface RunSharingOptions extends Pick<OwnLoad, "admission" | "drop" | 
 
 export class RunSharing {
   readonly #options: RunSharingOptions;
-  /** What the job's row says, as far as is known: peers may have reserved slots since. */
+  /** The published number of free slots when last read: peers may have reserved slots since. */
   #published = 0;
-  /** The row is to be written even if it may say the same. */
+  /** The row has to be written even if the number seems unchanged. */
   #isOutdated = true;
   #publishedAt = Number.NEGATIVE_INFINITY;
   #publishedFacts = "";
   /** Since when ready tasks have waited for slots. */
   #shortSince: number | null = null;
-  /** A peer may have free slots: it said so, or nobody was asked since tasks began to wait. */
+  /** A peer may have free slots: it sent a wake-up, or the peers were not read since tasks began to wait. */
   #mayHaveRoom = true;
   #timer: NodeJS.Timeout | undefined;
   #leaving: NodeJS.Timeout | undefined;
@@ -74,18 +74,18 @@ export class RunSharing {
     this.#options = options;
   }
 
-  /** Tasks that could start now beside all that are ready. */
+  /** The number of tasks that could start now besides those that are ready. */
   get room(): number {
     return this.#options.admission.executors.idle().free;
   }
 
-  /** A peer said that it has free slots. */
+  /** A peer has published free slots. */
   peerHasRoom(): void {
     this.#mayHaveRoom = true;
     if (this.#shortSince !== null) this.#options.wake();
   }
 
-  /** To be called before the job reads which runs it owns: then it knows for which ones peers have reserved slots. */
+  /** Called before the job reads its owned runs, so that it knows the runs for which peers have reserved slots. */
   async readOffer(jobId: number): Promise<void> {
     const offered = await offeredSlots(this.#options.database, jobId);
     if (offered !== this.#published) this.#isOutdated = true;
@@ -93,8 +93,8 @@ export class RunSharing {
   }
 
   /**
-   * What waits for slots at this job and at peers that serve the same DAGs; null: one of them has free slots, and queued runs
-   * are better left to it. Published first: of two that are full, one sees that the other is, too.
+   * The tasks that wait for slots at this job and at peers that serve the same DAGs; null: a peer has free slots, and queued
+   * runs are left to it. Publishes first, so that of two full schedulers at least one sees that the other is full.
    */
   async waiting(jobId: number): Promise<WaitingTasks | null> {
     await this.#publish(jobId);
@@ -109,12 +109,12 @@ export class RunSharing {
     };
   }
 
-  /** Whether queued runs are left to peers at which less waits. */
+  /** Whether queued runs are left to peers with fewer waiting tasks. */
   isLeft({ all, own, schedulers }: WaitingTasks): boolean {
     return this.#leaving !== undefined && own * schedulers > all;
   }
 
-  /** Queued runs that were not claimed are the share of peers, which may have found the DAG locked. Their time is limited. */
+  /** Leaves the remaining queued runs to peers for a limited time: they may have found the DAG locked. */
   leaveRest(onTimeout: () => void): void {
     this.#options.wakeUps.tellOthers("runs");
     this.#leaving ??= setTimeout(() => {
@@ -123,14 +123,14 @@ export class RunSharing {
     }, LEAVE_MS).unref();
   }
 
-  /** At each heartbeat, for peers have reserved slots meanwhile; and at the start, for people who want to see them. */
+  /** At each heartbeat, because peers may have reserved slots; and at the start, so that the slots are visible. */
   async beat(jobId: number): Promise<void> {
     this.#isOutdated = true;
     this.#mayHaveRoom = true;
     await this.#publish(jobId);
   }
 
-  /** At each heartbeat, for people: how many slots streaming tasks hold. Stored only when that has changed. */
+  /** At each heartbeat: publishes the slots that streaming tasks use, if the number has changed. */
   async publishFacts(jobId: number): Promise<void> {
     const { admission, database, activeAttempts } = this.#options;
     const { slots } = admission.executors.idle();
@@ -190,13 +190,13 @@ export class RunSharing {
     );
     const withRoom = peers.filter(({ free_slots: free }) => free > 0);
     this.#mayHaveRoom = withRoom.length > 0;
-    // Beyond its free slots, a peer gets what makes equal what waits at each: that lasts longer than what fits its slots now.
+    // Beyond its free slots, a peer gets as many runs as balance the waiting tasks: that lasts longer than filling its slots.
     const waiting = peers.reduce((sum, { free_slots: free }) => sum - free, admission.shortOfSlots);
     const share = Math.max(0, Math.floor(waiting / (peers.length + 1)));
     for (const peer of withRoom) await this.#give(jobId, { ...peer, share }, movable);
   }
 
-  /** Runs with ready tasks of which no attempt is in flight, and no question to user code. */
+  /** Runs with ready tasks and without active attempts or calls of `onSignal`. */
   #movable(): { readonly actor: RunActor; readonly ready: number }[] {
     const { admission, activeAttempts } = this.#options;
     const busy = activeAttempts.runs();
@@ -207,7 +207,7 @@ export class RunSharing {
     });
   }
 
-  /** What is given leaves `movable`; runs of DAGs that the peer does not serve stay. */
+  /** Removes the given runs from `movable`; runs of DAGs that the peer does not serve stay. */
   async #give(
     jobId: number,
     peer: Peer & { readonly share: number },
@@ -232,7 +232,7 @@ export class RunSharing {
       }
       logger.debug("handed over runs", { runs: moved.size, to: peer.id });
     } catch (error) {
-      // Nobody knows whose they are: they are read again.
+      // Their owner is unknown: load them again.
       for (const { id } of given) markStale(id);
       throw error;
     } finally {

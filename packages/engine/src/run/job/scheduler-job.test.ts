@@ -67,7 +67,7 @@ describe("a scheduler drives runs to their end", () => {
     expect(await rig.output(id, "report")).toEqual({ sum: 6, count: 3 });
   });
 
-  it("retries, gives up, fails without retry, and judges downstream by its rule", async () => {
+  it("retries, fails after the last try or without a retry, and applies trigger rules downstream", async () => {
     const id = await rig.trigger("retries");
     expect(await rig.ended(id)).toBe("failed");
     const tasks = await rig.tasks(id);
@@ -95,7 +95,7 @@ describe("a scheduler drives runs to their end", () => {
     expect(await rig.output(id, "join")).toEqual(["success", "skipped"]);
   });
 
-  it("branches into groups, short-circuits with and without the rules of those behind, and always tears down", async () => {
+  it("branches into groups, short-circuits with and without downstream rules, and always runs teardowns", async () => {
     const id = await rig.trigger("ways");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toEqual({
@@ -121,7 +121,7 @@ describe("a scheduler drives runs to their end", () => {
     expect(await rig.output(id, "only")).toBe("two");
   });
 
-  it("gives a task its run", async () => {
+  it("passes the facts of the run to a task", async () => {
     const id = await rig.trigger("conf", { runId: "by_hand", logicalDate: new Date("2026-01-02T03:04:05Z") });
     await rig.ended(id);
     expect(await rig.output(id, "show")).toEqual({ run: "by_hand", date: "2026-01-02T03:04:05.000Z" });

@@ -1,10 +1,10 @@
 /**
- * The scheduler: a DagRunJob that creates the runs schedules ask for and collects every active run there is. Any
- * number of them may run against one database.
+ * The scheduler: a DagRunJob that creates scheduled runs and claims all active runs. Any number of schedulers may use one
+ * database.
  *
- * It looks at the database only when there is a reason: a wake-up (a run was created, a DAG changed, slots freed), a
- * timer for the next due moment, a run of its own that ended and made room, or the heartbeat: one that finds that a job
- * has left looks for what is left of it, and every fifth repeats all of it in case a wake-up got lost.
+ * It queries the database only when there is a reason: a wake-up (a run was created, a DAG changed, slots were freed), a
+ * timer for the next due date, the end of one of its runs, or the heartbeat. A heartbeat that finds a dead job takes over
+ * its work; every fifth heartbeat is a sweep, in case a wake-up was lost.
  */
 import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
@@ -32,24 +32,24 @@ import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
 import { concernsHosts, EVERYTHING, isRunTopic, type Look, lookFor, NOTHING } from "./scheduler-look.ts";
 
-/** Runs taken in one go: enough to be quick, few enough to leave some to other schedulers. */
+/** Maximum number of runs per claim: few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
 const SHARED_CLAIM_LIMIT = 16;
 const DUE_LIMIT = 200;
-/** A DAG that is due and locked by somebody else is looked at again after this long. */
+/** A due DAG that another job has locked is checked again after this time. */
 const BUSY_MS = 100;
-/** While nothing is heard, every so many heartbeats look at everything. */
+/** Without wake-ups, every n-th heartbeat is a sweep. */
 export const SWEEP_EVERY = 5;
 
 export interface SchedulerJobOptions extends DagRunJobOptions {
-  /** After so many runs that it owned have ended, it is `finished` and owns none. Left out: never. */
+  /** The scheduler is `finished` after this many of its runs have ended. Left out: never. */
   readonly runs?: number | undefined;
-  /** Asks the timetables of bundles for their next runs. @param onPlanned A DAG has a new plan. */
+  /** Evaluates the timetables of bundles. @param onPlanned A DAG has a new plan. */
   readonly timetables: (onPlanned: () => void) => Timetables;
 }
 
 export interface Timetables {
-  /** There may be timetables to ask. */
+  /** There may be timetables to evaluate. */
   look(): void;
   stop(): Promise<void>;
 }
@@ -59,12 +59,12 @@ export class SchedulerJob extends DrainingJob {
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
   #listening: Listening | null = null;
-  /** Heartbeats until the next that looks at everything. */
+  /** Heartbeats until the next sweep. */
   #untilSweep = 0;
   #offLocal: () => void = () => {};
   readonly #timetables: Timetables;
   readonly #sharing: RunSharing;
-  /** There may be runs to claim that nobody has told the peers of. */
+  /** There may be runs to claim of which the peers were not notified. */
   #isUntold = false;
   readonly #budget: RunBudget | null;
   readonly #finished = Promise.withResolvers<void>();
@@ -111,12 +111,12 @@ export class SchedulerJob extends DrainingJob {
     await this.#listening?.close();
     await this.#timetables.stop();
     await super.stop(graceMs);
-    // Last: a turn that was under way may have set them.
+    // Last: a turn in flight may have set them.
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
   }
 
-  /** Queued runs, too: others may have left them to this job's free slots. */
+  /** Also for queued runs: peers may have left them to this job's free slots. */
   protected override onReleased(): void {
     for (const topic of ["jobs", "runs"] as const) this.wakeUps.tellOthers(topic);
   }
@@ -126,7 +126,7 @@ export class SchedulerJob extends DrainingJob {
     return this.#finished.promise;
   }
 
-  /** Callbacks that no job owns have been stored: adopt them now, and not at the next sweep. */
+  /** Callbacks without an owner were stored: adopts them before the next sweep. */
   lookForCallbacks(): void {
     this.#lookAt({ callbacks: true });
   }
@@ -146,7 +146,7 @@ export class SchedulerJob extends DrainingJob {
       let claimed = await this.#claim({ ...look, queued: look.queued || this.#look.queued });
       if (look.places) claimed = await this.#makeWay(claimed);
       this.#budget?.add(claimed);
-      // Should loading them fail, the next heartbeat finds them.
+      // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       return claimed;
     } catch (error) {
@@ -162,13 +162,13 @@ export class SchedulerJob extends DrainingJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    // The row of one that drains offers nothing, and its facts say that it drains.
+    // A draining scheduler offers no slots, and its facts show the drain.
     if (this.hasPeers && this.state === "running") await this.#sharing.beat(this.lease.jobId);
     if (this.state === "running") await this.#sharing.publishFacts(this.lease.jobId);
     const dead = await this.lease.buryOthers();
     for (const job of dead) {
       this.logger.warn("a component died", { ...job });
-      // What it had is free: triggerers and other schedulers need not wait for their own look.
+      // Its work is free: triggerers and other schedulers need not wait for their next sweep.
       this.wakeUps.send("jobs");
     }
     const isSweep =
@@ -177,10 +177,10 @@ export class SchedulerJob extends DrainingJob {
     if (isSweep) this.askFired();
     if (isSweep) this.askSignals();
     if (isSweep) this.#look = EVERYTHING;
-    // Whoever looks after backfills in this process does not ask by itself.
+    // The backfill host in this process does not sweep by itself.
     if (isSweep) this.wakeUps.tellHere("backfills");
     if (this.lease.someoneLeft) this.wakeUps.tellHere("jobs");
-    // In case a wake-up got lost. Asks nothing while no gate is closed.
+    // In case a wake-up was lost. No query while no gate is closed.
     this.askGates();
     // The last callback may have ended.
     if (this.#budget?.isSpent) this.#look = { ...this.#look, queued: true };
@@ -192,7 +192,7 @@ export class SchedulerJob extends DrainingJob {
   }
 
   protected override onRunEnded(actor: RunActor): void {
-    // What follows from its end, e.g. the next queued run of its DAG, is for others to start.
+    // The effects of its end, e.g. the start of the next queued run of its DAG, are left to peers.
     if (this.state !== "running") this.wakeUps.tellOthers(`run:${actor.id}`);
     this.#look = { ...this.#look, queued: true };
     this.#isUntold = true;
@@ -203,7 +203,7 @@ export class SchedulerJob extends DrainingJob {
     }
     if (hasSubDags(actor.version.manifest)) this.#look = { ...this.#look, abandoned: true };
     if (actor.version.manifest.pauseAfterFailures !== undefined) this.#pauseIfFailing(actor);
-    // Heard in this process, too: by clients of the API that wait for the run.
+    // Also received in this process: by API clients that wait for the run.
     this.wakeUps.send("ended");
     this.wake();
   }
@@ -220,7 +220,7 @@ export class SchedulerJob extends DrainingJob {
     if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.tellOthers("pools");
   }
 
-  /** What the database says of our runs, against memory: edits and pauses whose wake-up got lost show here. */
+  /** Compares the stored runs with memory, to find edits and pauses whose wake-up was lost. */
   async #checkOwned(): Promise<void> {
     await this.#sharing.readOffer(this.lease.jobId);
     const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
@@ -228,7 +228,7 @@ export class SchedulerJob extends DrainingJob {
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
   }
 
-  /** Should it fail, the same is asked before the DAG's next scheduled run is made. */
+  /** If this fails, it is checked again before the DAG's next scheduled run is created. */
   #pauseIfFailing({ run: { dag_id: dagId } }: RunActor): void {
     void pauseAfterFailures(this.database, dagId)
       .then((isPaused) => {
@@ -242,13 +242,13 @@ export class SchedulerJob extends DrainingJob {
     this.wake();
   }
 
-  /** What was cancelled may have sub-DAGs of its own. Should it fail, the next sweep finds them; nothing else waits for it. */
+  /** A cancelled run may have sub-DAGs itself. If this fails, the next sweep finds them; nothing else waits for it. */
   async #cancelAbandoned(): Promise<void> {
     const { database, logger, wakeUps } = this;
     try {
       if (await cancelAbandoned({ database, logger, wakeUps })) this.#lookAt({ abandoned: true });
     } catch (error) {
-      logger.warn("could not cancel the run of a sub-DAG", { error: String(error) });
+      logger.warn("cannot cancel the run of a sub-DAG", { error: String(error) });
     }
   }
 
@@ -258,7 +258,7 @@ export class SchedulerJob extends DrainingJob {
     this.wakeUps.send("signals");
   }
 
-  /** With peers no more than fill its free slots; if only peers have some, nothing; if no scheduler has, its share of what waits. */
+  /** With peers: as many runs as fill its free slots; none if only peers have free slots; its share if no scheduler has. */
   async #claim({ orphans, queued }: Pick<Look, "orphans" | "queued">): Promise<ClaimedRun[]> {
     this.#look = { ...this.#look, queued: false };
     if (!orphans && !queued) return [];
@@ -278,7 +278,7 @@ export class SchedulerJob extends DrainingJob {
     const mayTake = orphans && budget > 0 && this.lease.mayJudge();
     const taken = mayTake ? await takeOverRuns(this.database, this.lease.jobId, most, this.dags) : [];
     if (taken.length > 0) this.logger.info("took over runs", { runs: taken.length, job: this.lease.jobId });
-    // Those that were taken over first show how many slots they leave.
+    // The runs that were taken over are evaluated first: they may need the free slots.
     const mayStart = queued && taken.length === 0 && !(waiting && this.#sharing.isLeft(waiting));
     const started = mayStart ? await this.#startQueued({ limit, slots, waiting }, budget > 0) : [];
     const [hasMoreOrphans, hasMoreQueued] = [leavesMore(taken, most), leavesMore(started, limit)];
@@ -292,7 +292,7 @@ export class SchedulerJob extends DrainingJob {
   }
 
   async #createDue(): Promise<void> {
-    // One step a turn: a long backlog must not keep reports and the heartbeat waiting.
+    // One step per turn: a long backlog must not delay reports and the heartbeat.
     const { dags, created, paused, asked } = await createDueRuns(
       this.database,
       planner,
@@ -315,7 +315,7 @@ export class SchedulerJob extends DrainingJob {
     );
   }
 
-  /** `any` false: only runs that tasks of its own runs started. */
+  /** `any` false: only runs that were started by tasks of its own runs. */
   async #startQueued(amount: StartAmount, any: boolean): Promise<ClaimedRun[]> {
     const started = await startQueuedRuns(this.database, {
       ...amount,
@@ -324,13 +324,13 @@ export class SchedulerJob extends DrainingJob {
       isOfOwnRuns: !any,
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
-    // A DAG with a full backlog gets its next scheduled run when one of them has started.
+    // A DAG with a full backlog gets its next scheduled run when a queued one has started.
     if (started.length > 0) this.#lookAt({ due: true });
     if (started.length > 0) this.wakeUps.send("states");
     return started;
   }
 
-  /** For runs that are not due yet. */
+  /** Sets the timer for queued runs that are not due yet. */
   async #armQueued(): Promise<void> {
     const next = await nextQueuedAt(this.database, this.dags);
     if (this.#queuedTimer) clearTimeout(this.#queuedTimer);
@@ -340,7 +340,7 @@ export class SchedulerJob extends DrainingJob {
     }
   }
 
-  /** After the start: what has found room needs nobody's place. */
+  /** After the start: a run that was started does not need the slot of another. */
   async #makeWay(claimed: readonly ClaimedRun[]): Promise<ClaimedRun[]> {
     const exchange = await makeWay(this.database, {
       jobId: this.lease.jobId,
@@ -348,7 +348,7 @@ export class SchedulerJob extends DrainingJob {
       isOfOwnRuns: this.#budget !== null,
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
-    // Dropped by whoever had them, ourselves included.
+    // Their former owners, possibly this job, drop them.
     for (const id of exchange.wentBack) this.wakeUps.send(`run:${id}`);
     if (exchange.started.length > 0) this.wakeUps.send("states");
     return afterExchange(claimed, exchange);
@@ -356,13 +356,13 @@ export class SchedulerJob extends DrainingJob {
 
   #wakeUp(topic: Topic | ""): void {
     if (tellsOfStates(topic)) this.askSignals("states");
-    // The first is the most frequent of all topics, and means nothing else here. The others are for the hosts.
+    // The first is the most frequent topic, and has no other meaning here. The others are for the hosts.
     if (topic === "states" || topic === "backfills" || topic === "notices") return;
     if (topic === "slots") {
       this.#sharing.peerHasRoom();
       return;
     }
-    // What happened may be more than the topic says.
+    // More may have changed than the topic says.
     this.#untilSweep = 0;
     switch (topic) {
       case "ended":
@@ -390,7 +390,7 @@ export class SchedulerJob extends DrainingJob {
       default:
         if (isRunTopic(topic)) {
           this.markStale(Number(topic.slice("run:".length)));
-          // A run that has ended may have been marked or deleted.
+          // A finished run may have been marked or deleted.
           this.askGates();
         }
     }

@@ -1,4 +1,4 @@
-/** What there is a reason to look at in the database. */
+/** The reasons to query the database. */
 import type { Topic } from "../../job/wake-up.ts";
 
 export interface Look {
@@ -46,7 +46,7 @@ export function isRunTopic(topic: Topic | ""): topic is `run:${number}` {
   return topic.startsWith("run:");
 }
 
-/** What a wake-up is a reason to look at; "" when some may have been missed. */
+/** The queries that follow from a wake-up; "": wake-ups may have been lost. */
 export function lookFor(topic: Topic | ""): Partial<Look> {
   if (isRunTopic(topic)) return { queued: true, places: true, due: true, abandoned: true, continuous: true };
   switch (topic) {
@@ -55,7 +55,7 @@ export function lookFor(topic: Topic | ""): Partial<Look> {
     case "runs":
       return { queued: true, places: true };
     case "dags":
-      // Its limits are counted like pools.
+      // Limits are counted like pools.
       return {
         due: true,
         queued: true,
@@ -68,7 +68,7 @@ export function lookFor(topic: Topic | ""): Partial<Look> {
     case "pools":
       return { pools: true };
     case "jobs":
-      // A job that has ended left its runs and callbacks, and started no more queued runs when its own ended.
+      // A job that has ended leaves runs and callbacks, and starts no more queued runs.
       return { peers: true, orphans: true, queued: true, callbacks: true };
     case "handed":
       return { paused: true };
@@ -77,7 +77,7 @@ export function lookFor(topic: Topic | ""): Partial<Look> {
   }
 }
 
-/** Passed on to the hosts of backfills and deadlines in this process, and to the scheduler itself. */
+/** Topics that are passed to the hosts of backfills and deadlines in this process, and to the scheduler itself. */
 export function concernsHosts(topic: Topic | ""): topic is Topic {
   return ["backfills", "notices", "jobs", "runs"].includes(topic) || topic.startsWith("run:");
 }

@@ -1,10 +1,10 @@
 /**
- * A DagRunJob that drives the runs that a program submits, and no others: the inside of the public `DagRunJob`
- * (process/dag-run-job.ts). Beside it any number of schedulers, backfill jobs and others of its kind may run.
+ * A DagRunJob that drives only the runs that a program submits: the implementation of the public `DagRunJob`
+ * (process/dag-run-job.ts). Any number of schedulers, backfill jobs and other drivers may run next to it.
  *
- * Runs that wait for their start are kept in memory; runs that exist and have not ended are read from the database whenever
- * something may have happened to them. So it does not matter who ended a run, or who drove it. Killed at any moment, its lease
- * expires: a scheduler takes over the runs that had started, and the others were never created.
+ * Runs that have not started are kept in memory; created runs that have not ended are read from the database when they may
+ * have changed. So runs that another job drove or ended are reported, too. If the job is killed, its lease expires: a
+ * scheduler takes over the started runs, and the others were never created.
  */
 import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
 import type { Listening } from "../../store/database/database.ts";
@@ -26,39 +26,39 @@ import { compareOwned } from "./owned-runs.ts";
 import { isRunTopic } from "./scheduler-look.ts";
 
 const CLAIM_LIMIT = 32;
-/** Of those that wait, so many are looked at for one whose DAG has room. */
+/** Maximum number of waiting runs that are searched for one whose DAG has a free slot. */
 const CANDIDATES = 256;
-/** While nothing is heard, every so many heartbeats look at everything. */
+/** Without wake-ups, every n-th heartbeat is a sweep. */
 const SWEEP_EVERY = 5;
 
-/** A reason to look at the database. "runs": room, or the end of a run; "owned": edits. */
+/** A reason to query the database. "runs": a free slot, or the end of a run; "owned": edits. */
 type Look = "runs" | "owned" | "pools" | "peers" | "callbacks";
 const EVERYTHING: readonly Look[] = ["runs", "owned", "pools", "peers", "callbacks"];
 
 export interface SubmittedRunsJobOptions extends DagRunJobOptions {
-  /** How many of the submitted runs may be under way at once. */
+  /** Maximum number of active runs. */
   readonly maxActive: number;
-  /** Take over runs of dead schedulers, too, and not only those of other drivers. */
+  /** Whether to take over runs of dead schedulers, not only those of other drivers. */
   readonly fromAny: boolean;
   readonly onEnded: (run: SubmittedRun, state: SubmittedState) => void;
-  /** Something changed: a run started or ended, or a callback. */
+  /** A run or a callback started or ended. */
   readonly onChange: () => void;
 }
 
 export class SubmittedRunsJob extends DagRunJob {
   readonly #options: SubmittedRunsJobOptions;
-  /** In the order in which they are to start. */
+  /** In the order of their start. */
   #waiting: SubmittedRun[] = [];
-  /** They exist, and have not ended. */
+  /** Created runs that have not ended. */
   readonly #open = new Map<SubmittedRun, number>();
   readonly #look = new Set<Look>(EVERYTHING);
-  /** Each is reported once. */
+  /** Paused DAGs that were reported. */
   readonly #paused = new Set<string>();
   #listening: Listening | null = null;
   #untilSweep = 0;
 
   constructor(options: SubmittedRunsJobOptions) {
-    // Of dead jobs it adopts no callbacks: schedulers do that.
+    // Schedulers adopt the callbacks of dead jobs.
     super("driver", { ...options, dags: [] });
     this.#options = options;
   }
@@ -71,7 +71,7 @@ export class SubmittedRunsJob extends DagRunJob {
     return this.#open.size;
   }
 
-  /** All that was submitted has ended, with its callbacks. */
+  /** Whether all submitted runs have ended, with their callbacks. */
   get isIdle(): boolean {
     return this.#waiting.length === 0 && this.#open.size === 0 && !this.load.callbacks.areUnderWay;
   }
@@ -83,7 +83,7 @@ export class SubmittedRunsJob extends DagRunJob {
     this.wake();
   }
 
-  /** Forgets the runs that have not started. Those that exist are left to schedulers. */
+  /** Drops the runs that have not started. Created runs are left to schedulers. */
   async withdraw(): Promise<void> {
     const withdrawn = this.#waiting;
     this.#waiting = [];
@@ -99,7 +99,7 @@ export class SubmittedRunsJob extends DagRunJob {
   override async stop(graceMs?: number): Promise<void> {
     await this.#listening?.close();
     await super.stop(graceMs);
-    // What it leaves can be taken over at once.
+    // Its runs can be taken over at once.
     this.wakeUps.send("runs");
   }
 
@@ -114,7 +114,7 @@ export class SubmittedRunsJob extends DagRunJob {
       if (!look.has("runs")) return [];
       await this.#readOpen();
       const claimed = [...(await this.#takeOver()), ...(await this.#startNext())];
-      // Should loading them fail, the next heartbeat finds them.
+      // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       if (this.#look.size > 0) this.wake();
       this.#options.onChange();
@@ -126,14 +126,14 @@ export class SubmittedRunsJob extends DagRunJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    // A run may have fallen due, or lost its owner, without a wake-up.
+    // A run may have become due, or lost its owner, without a wake-up.
     this.#lookAt("runs");
     if (this.lease.takeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
       this.#lookAt(...EVERYTHING);
       this.askFired();
       this.askSignals();
-      // After a lapse others may have them by now, or this job has another id.
+      // After an expired lease other jobs may own them, or this job has another id.
       await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));
     }
     this.askGates();
@@ -151,7 +151,7 @@ export class SubmittedRunsJob extends DagRunJob {
     this.wake();
   }
 
-  /** A later date goes back to the queue when an earlier one needs its place: schedulers see to that. */
+  /** Schedulers move a later date back to the queue when an earlier one needs its slot. */
   protected override onWaitingForPast(): void {}
 
   protected override onStored(batch: RunBatch): void {
@@ -160,7 +160,7 @@ export class SubmittedRunsJob extends DagRunJob {
       this.wakeUps.tellOthers("pools");
   }
 
-  /** Those that have ended are reported; those that went back to the queue wait again, before all others. */
+  /** Reports runs that have ended; runs that went back to the queue wait again, before all others. */
   async #readOpen(): Promise<void> {
     if (this.#open.size === 0) return;
     const ids = [...new Set(this.#open.values())];
@@ -200,7 +200,7 @@ export class SubmittedRunsJob extends DagRunJob {
       },
       candidates,
     );
-    // A run that was withdrawn meanwhile and has started is open all the same.
+    // A run that was withdrawn after its start stays open.
     this.#waiting = this.#waiting.filter((run) => !outcomes.has(run));
     for (const [run, outcome] of outcomes) {
       if (outcome.kind === "there") this.#open.set(run, outcome.id);
@@ -208,7 +208,7 @@ export class SubmittedRunsJob extends DagRunJob {
     }
     this.#warnOfPaused(paused);
     if (started.length > 0) this.wakeUps.send("states");
-    // Some of them may have ended long ago; and there may be room for more.
+    // Some of them may have ended already, and more may start.
     if (outcomes.size > 0) this.#lookAt("runs");
     return [...started];
   }

@@ -4,13 +4,13 @@ import { Timers, type TimersOptions } from "./timers.ts";
 
 const DAY_MS = 86_400_000;
 
-/** All that timers know of a run. */
+/** The parts of a run that timers use. */
 function run(id: number, endsAt: number): RunActor {
   const known = { id, notedAt: Number.POSITIVE_INFINITY, nextMoment: () => endsAt };
   return known as unknown as RunActor;
 }
 
-it("keeps no moments of runs that have ended", () => {
+it("keeps no timers of runs that have ended", () => {
   const actors = new Map<number, RunActor>();
   const timers = new Timers({ actors } as unknown as TimersOptions);
   const live = run(0, DAY_MS);

@@ -1,6 +1,5 @@
 /**
- * What happens to runs because time passes: retries fall due, waits and runs run out of time. One timer for all runs,
- * set to the earliest moment of any.
+ * The timers of runs: retries, and timeouts of waits and runs. One timer for all runs, set to the earliest moment.
  */
 import { Heap } from "../../model/pool/heap.ts";
 import type { Admission } from "../admit/admission.ts";
@@ -15,7 +14,7 @@ export interface TimersOptions {
   readonly onDue: () => void;
 }
 
-/** Moments of runs that have ended, beside as many as there are runs: fewer are not worth the work to drop them. */
+/** Entries of ended runs, in addition to the number of runs, before they are dropped. */
 const MOST_STALE = 1_000;
 
 function momentHeap(): Heap<{ readonly at: number; readonly runId: number }> {
@@ -32,7 +31,7 @@ export class Timers {
     this.#options = options;
   }
 
-  /** When to look at this run again although nothing happened; noted once, unless it has to be earlier. */
+  /** Adds the next timer of this run, unless an earlier one is set. */
   note(actor: RunActor): void {
     const at = actor.nextMoment();
     if (at >= actor.notedAt) return;
@@ -41,12 +40,12 @@ export class Timers {
     if (this.#moments.size > 2 * this.#options.actors.size + MOST_STALE) this.#dropStale();
   }
 
-  /** How many moments are kept. */
+  /** The number of entries. */
   get size(): number {
     return this.#moments.size;
   }
 
-  /** Those of runs that have ended: a run may have a day to end and take a second. */
+  /** Drops the entries of ended runs: a run may have a timeout of a day and take a second. */
   #dropStale(): void {
     this.#moments = momentHeap();
     for (const { id, notedAt } of this.#options.actors.values())
@@ -55,7 +54,7 @@ export class Timers {
 
   fire(now: number, touched: Set<RunActor>, traces: Traces): void {
     const { actors, admission, waits } = this.#options;
-    // To end a wait whose event is there would void the batch, and the next one would read the same events again.
+    // A timeout of a wait whose event is stored would void the batch, and the next turn would read the same events.
     if (waits.isBehind) return;
     for (let next = this.#moments.peek(); next && next.at <= now; next = this.#moments.peek()) {
       this.#moments.pop();
@@ -79,7 +78,7 @@ export class Timers {
     }
   }
 
-  /** Failed runs whose next try is to begin. They have to be read again: nobody has a timer for them any more. */
+  /** Failed runs whose next try is due. They have to be loaded again, because they have no timer any more. */
   takeDueRuns(markStale: (runId: number) => void): RunActor[] {
     const due = this.#dueRuns;
     this.#dueRuns = [];

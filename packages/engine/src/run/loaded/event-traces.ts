@@ -1,6 +1,6 @@
 /**
- * What a task, a group or a run leaves behind when it has ended or is tried again: a callback, if functions are to be called,
- * and a delivery for each notice. Rows of the batch that stores the event: neither is stored without the other.
+ * The callbacks and notice deliveries that follow from the end or the retry of a task, a group or a run. They are rows of
+ * the batch that stores the event, so that neither is stored without the other.
  */
 import type { NoticeAction, NoticesManifest } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, RunFacts, SignalToSend } from "@tradewind/sdk/program";
@@ -27,7 +27,7 @@ export interface EventTraces {
   readonly deliveries: DeliveryWrite[];
 }
 
-/** A try of a task, as it has just ended. */
+/** A try of a task has ended. */
 export function traceTask(
   actor: RunActor,
   event: NoticeEvent,
@@ -66,7 +66,7 @@ interface GroupOptions {
   readonly notices?: NoticesManifest;
 }
 
-/** `onFailure`: what the installation sends for every run that fails; not for one that is a task of another run. */
+/** `onFailure`: the notices of the installation for failed runs, except runs of sub-DAGs. */
 export function traceRun(
   actor: RunActor,
   { reason, state }: RunEnd,

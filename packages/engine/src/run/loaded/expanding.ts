@@ -1,6 +1,6 @@
 /**
- * Maps of the runs of one scheduler: finds out how long the lists are that they run over, as soon as they are known,
- * and makes the instances of long ones piece by piece, so that no run waits for another's 100,000.
+ * Expands the maps of a scheduler's runs: reads the lengths of their lists as soon as these are stored, and creates the
+ * instances of long lists piece by piece, so that no run waits for 100,000 instances of another.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import {
@@ -24,10 +24,10 @@ import { outputKey } from "../dispatch/output-cache.ts";
 import { MapNaming, type Unnamed } from "./map-naming.ts";
 import type { RunActor } from "./run-actor.ts";
 
-/** Instances that one turn makes at most. */
+/** Maximum number of instances per turn. */
 const PIECE = 2_000;
 
-/** An output that this process has at hand. */
+/** Returns a cached output; undefined: not cached. */
 export type Recall = (runId: number, taskId: string, mapIndex: number) => ReturnType<OutputLookup>;
 
 export interface ExpandingOptions {
@@ -35,7 +35,7 @@ export interface ExpandingOptions {
   readonly recall: Recall;
   readonly lengths: LargeLengths;
   readonly logger: Logger;
-  /** There is more to make. */
+  /** More instances have to be created. */
   readonly wake: () => void;
   readonly maxMapLength?: number | undefined;
 }
@@ -50,7 +50,7 @@ interface Measuring {
 export class Expanding {
   readonly #options: ExpandingOptions;
   readonly #growing = new Set<RunActor>();
-  /** Maps over items of large lists, whose lengths are being read: nothing waits for a store but they. */
+  /** Maps over items of large lists, whose lengths are being read. Only these maps wait on the object store. */
   readonly #measuring = new Set<Measuring>();
   readonly #naming: MapNaming;
 
@@ -65,7 +65,7 @@ export class Expanding {
     for (const each of this.#measuring) if (each.actor === actor) this.#measuring.delete(each);
   }
 
-  /** `outputs`: what the batch at hand is about to store. Adds the runs that have more to make. */
+  /** `outputs`: the outputs of the current batch. Adds the runs with more instances to create to `touched`. */
   async expand(touched: Set<RunActor>, outputs: readonly OutputWrite[], now: number): Promise<void> {
     const fresh = freshOutputs(outputs);
     if (this.#measuring.size > 0) await this.#answerMeasured(touched, fresh, now);
@@ -79,7 +79,7 @@ export class Expanding {
       left -= made;
       touched.add(actor);
       this.#growing.delete(actor);
-      // Among what was made may be maps of their own.
+      // The new instances may be inside of inner maps.
       await this.#answerAll(actor, fresh, now);
     }
     if (left < PIECE && this.#growing.size > 0) this.#options.wake();
@@ -109,7 +109,7 @@ export class Expanding {
     else actor.model.apply(event, now);
   }
 
-  /** Beside the loop: a store may take its time. Until then the run is not over, whatever else has ended. */
+  /** Outside of the loop, because a store may be slow. The run does not end before that. */
   #measure(measuring: Measuring, values: readonly LargeValue[]): void {
     this.#measuring.add(measuring);
     measuring.actor.unmeasured++;
@@ -119,7 +119,7 @@ export class Expanding {
     });
   }
 
-  /** A store that is away is waited for, as long as somebody has the run. */
+  /** Retries while the store is unavailable, as long as this job has the run. */
   async #lengthsOf(measuring: Measuring, values: readonly LargeValue[]): Promise<{ failure: unknown }> {
     for (let waitMs = 1_000; ; waitMs = Math.min(2 * waitMs, 30_000)) {
       try {
@@ -128,7 +128,9 @@ export class Expanding {
       } catch (failure) {
         const isPassing = failure instanceof EngineError && failure.code === "OUTPUT_UNREADABLE";
         if (!isPassing || !this.#measuring.has(measuring)) return { failure };
-        this.#options.logger.warn("a map has to wait for a large output", { error: failure.message });
+        this.#options.logger.warn("cannot read a large output of a map, retrying", {
+          error: failure.message,
+        });
         await sleep(waitMs, undefined, { ref: false });
       }
     }
@@ -155,7 +157,7 @@ export class Expanding {
     }
   }
 
-  /** In the turn that made them: they are stored together with their names. Of what is large, later. */
+  /** In the turn that created them, so that they are stored with their names. Names from large lists follow later. */
   async #label(
     actor: RunActor,
     instances: readonly Instance[],
@@ -173,7 +175,7 @@ export class Expanding {
     if (large.length > 0) this.#naming.begin(actor, large);
   }
 
-  /** Reads outputs at hand; once more with those that were not. */
+  /** Reads cached outputs; then again with those that were missing. */
   async #read<T>(
     actor: RunActor,
     fresh: ReadonlyMap<string, Known>,

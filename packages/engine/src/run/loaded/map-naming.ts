@@ -1,9 +1,9 @@
 /**
- * Names of instances whose items lie in large lists. The scheduler does not hold those lists: it reads the items that it has
- * just made instances of, piece by piece, beside its loop, and forgets them when the names are made. Until then the run is
- * not over; nothing else waits. The names are then stored in a batch of the run's owner, as all names are.
+ * Names instances whose items are in large lists. The scheduler does not hold those lists in memory: it reads the items of
+ * new instances piece by piece, outside of its loop, and drops them when the names are made. The run does not end before
+ * that; nothing else waits. The names are then stored in a batch of the run's owner.
  *
- * What cannot be read keeps its index, and so does what a scheduler was reading when it died: a name is not worth a failure.
+ * An instance whose item cannot be read, or whose scheduler died meanwhile, keeps its index: a name is not worth a failure.
  */
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Instance, type LabelPart, LargeValue, largeIn, nameOf } from "../../model/index.ts";
@@ -17,11 +17,11 @@ export interface Unnamed {
 
 interface Naming {
   readonly actor: RunActor;
-  /** null: not yet. */
+  /** null: not read yet. */
   names: readonly { readonly instance: Instance; readonly name: string }[] | null;
 }
 
-/** Items between two that are wanted: so many are rather read with them. */
+/** Gaps of at most this many unneeded items are read along. */
 const GAP = 16;
 
 export class MapNaming {
@@ -49,7 +49,7 @@ export class MapNaming {
     });
   }
 
-  /** Gives the names that were found to their runs. */
+  /** Applies the names that were read. */
   settle(touched: Set<RunActor>): void {
     for (const naming of this.#naming) {
       const { actor, names } = naming;
@@ -57,12 +57,12 @@ export class MapNaming {
       this.#naming.delete(naming);
       actor.unmeasured--;
       touched.add(actor);
-      // One that was folded up meanwhile is not what lies there now.
+      // An instance of a map that was collapsed meanwhile does not exist any more.
       for (const { instance, name } of names) if (instance.position >= 0) actor.model.label(instance, name);
     }
   }
 
-  /** Never fails: what is missing in the answer could not be read. */
+  /** Never rejects: items that could not be read are missing in the result. */
   async #read(values: readonly LargeValue[]): Promise<ReadonlyMap<string, Json>> {
     const found = new Map<string, Json>();
     for (const { indexes, list } of byList(values)) {
@@ -75,7 +75,7 @@ export class MapNaming {
     return found;
   }
 
-  /** undefined where one alone is too much. */
+  /** undefined for an item that is too large by itself. */
   async #items(list: LargeValue, first: number, count: number): Promise<readonly (Json | undefined)[]> {
     const items = await this.#lists.items(list, first, count);
     if (items !== null) return items;
@@ -88,7 +88,7 @@ export class MapNaming {
   }
 }
 
-/** An output that is large as a whole is in none: it is not read. */
+/** Skips values that are whole outputs: these are not read. */
 function byList(values: readonly LargeValue[]): Iterable<{ list: LargeValue; indexes: Set<number> }> {
   const lists = new Map<string, { list: LargeValue; indexes: Set<number> }>();
   for (const { path, reference } of values) {
@@ -102,7 +102,7 @@ function byList(values: readonly LargeValue[]): Iterable<{ list: LargeValue; ind
   return lists.values();
 }
 
-/** From and to, both in it: what lies close together is one. */
+/** Inclusive ranges of indexes; close indexes share a range. */
 function stretches(indexes: ReadonlySet<number>): [number, number][] {
   const found: [number, number][] = [];
   for (const index of [...indexes].sort((a, b) => a - b)) {

@@ -1,12 +1,12 @@
-/** Runs that are ended before their tasks have: they took longer than they may, or somebody has ended them. */
+/** Runs that end before their tasks: they timed out, or were ended manually. */
 import { type Instance, isOccupying } from "../../model/index.ts";
 import { traceTask } from "./event-traces.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 
 /**
- * The run has no more time: it fails, and with it what is under way; what had not started is skipped, but for teardowns.
- * Answers who left slots. The processes of its tasks are stopped and run no callbacks any more, so those are left to a
- * worker, as rows. Nothing of it is stored: whoever takes the run over finds it late, too.
+ * The run has timed out: it fails with its running instances; instances that have not started are skipped, except
+ * teardowns. Returns the instances that freed slots. Their callbacks are stored as rows, because their processes are
+ * stopped. If the batch is not stored, the next owner finds the run timed out as well.
  */
 export function timeOut(actor: RunActor, now: number, traces: Traces): Instance[] {
   actor.ending = { state: "failed", reason: "timed_out" };
@@ -27,7 +27,7 @@ export function timeOut(actor: RunActor, now: number, traces: Traces): Instance[
     .map(({ instance }) => instance);
 }
 
-/** A run that was just read: if somebody has ended it, then what the edit had no row of does not begin either. */
+/** A run that was just loaded and was ended manually: instances without a row at the time of the edit do not start either. */
 export function goOnEnding({ ending, model }: RunActor, at: number): void {
   if (ending) model.apply({ type: "halted", at, reason: ending.reason ?? "", active: ending.state }, at);
 }

@@ -1,5 +1,5 @@
 import { waitedFor } from "@tradewind/sdk/builtin-triggers";
-/** Claimed runs become actors: a fresh one from its DAG version alone, any other from its journal. */
+/** Loads claimed runs as actors: a new one from its DAG version alone, any other from its stored rows. */
 import {
   type BranchVerdict,
   Drive,
@@ -74,7 +74,7 @@ interface LoadedDrive extends DriveRow {
   readonly letters: readonly RetriedLetter[];
 }
 
-/** A run that nothing drives by its DAG may have been given an order by hand. */
+/** A run that is not signal-driven may have manual commands. */
 async function drivesOf(
   database: Database,
   runs: ReadonlyMap<ClaimedRun, DagVersion>,
@@ -97,7 +97,7 @@ async function drivesOf(
   );
 }
 
-/** Dead letters of an `onSignal` that somebody wants to be asked about once more. */
+/** Dead letters of an `onSignal` that are to be retried. */
 async function lettersOf(
   database: Database,
   runs: ReadonlyMap<ClaimedRun, DagVersion>,
@@ -164,7 +164,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
       retryAt: row.retry_at?.getTime() ?? null,
       infraLosses: row.infra_losses,
       startedAt: row.started_at?.getTime() ?? null,
-      step: row.step,
+      resumedAttempt: row.resumed_attempt,
       wait: loadedWait(row),
     }),
   );

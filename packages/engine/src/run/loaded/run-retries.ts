@@ -1,9 +1,9 @@
-/** Failed runs that are tried again: what runs again is cleared, and the run is read again by whoever owns it then. */
+/** Retries of failed runs: tasks that run again are cleared, and the owner of the run loads it again. */
 import type { Database } from "../../store/database/database.ts";
 import { beginRunRetry, type RetryWrite } from "../../store/run/run-retry.ts";
 import type { RunActor } from "./run-actor.ts";
 
-/** That these runs will be tried again is stored. */
+/** The retries of these runs are stored. */
 export function noteRetries(actors: ReadonlyMap<number, RunActor>, retries: readonly RetryWrite[]): void {
   for (const { runId, retryAt } of retries) {
     const actor = actors.get(runId);
@@ -11,7 +11,7 @@ export function noteRetries(actors: ReadonlyMap<number, RunActor>, retries: read
   }
 }
 
-/** Their next try is due. The caller reads them again, also when this rejects: nobody knows then how far it got. */
+/** Starts the next try of these runs. The caller loads them again, also if this rejects: the outcome is unknown then. */
 export async function beginRetries(
   database: Database,
   jobId: number,

@@ -15,11 +15,11 @@ export interface DagVersion {
   readonly graph: Graph;
   readonly columns: InstanceColumns;
   readonly rules: RuleSet;
-  /** Its runs have more to go by than the order of their tasks. */
+  /** Whether its runs are signal-driven. */
   readonly isDriven: boolean;
-  /** Some task waits for the past of the DAG. */
+  /** Whether a task depends on earlier runs of the DAG. */
   readonly isGated: boolean;
-  /** Of its own, or of a task. */
+  /** Whether the DAG or a task has deadlines. */
   readonly hasDeadlines: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
- * The last line in the log of a wait that ran out of time: no process and no trigger is there to write it. A file of its
- * own, which readers put behind the others of the try. Written after the commit, in the background: a log that cannot
- * be written harms nobody, and one that was not written before a crash is missing that line.
+ * Writes the last log line of a wait that timed out, because no process and no trigger is there to write it. The line has
+ * its own file, which readers append to the others of the try. It is written in the background after the commit: if the
+ * write fails, or the process dies before it, only that line is missing.
  */
 import { join } from "node:path";
 import { AttemptLog } from "../../log/attempt-log.ts";
@@ -34,7 +34,7 @@ export class WaitEndLog {
     if (lines.length > 0) this.#work = this.#work.then(() => this.#write(lines));
   }
 
-  /** Everything given so far is written when this resolves. */
+  /** Resolves when all lines so far are written. */
   close(): Promise<void> {
     return this.#work;
   }
@@ -43,7 +43,7 @@ export class WaitEndLog {
     for (const { attempt, level, message, place, tryNumber } of lines) {
       const path = join(this.#logsDir, ...place, `${tryNumber}-${attempt}.end.log`);
       const onError = (error: unknown) =>
-        this.#logger.warn("the end of a wait could not be logged", { path, error: messageOf(error) });
+        this.#logger.warn("cannot log the end of a wait", { path, error: messageOf(error) });
       const mask = new SecretMask();
       const log = new AttemptLog({
         ...{ path, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },

@@ -1,4 +1,4 @@
-/** Waits, from what a task says to the rows of a batch. */
+/** From the deferral that a task reports to the rows of a batch. */
 import { randomBytes } from "node:crypto";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Deferral } from "@tradewind/sdk/program";
@@ -6,22 +6,16 @@ import { type Instance, waitOf } from "../../model/index.ts";
 import { sinceRun, waitsForCalls } from "../../model/trigger/trigger-call.ts";
 import type { DeferralWrite, TriggerWrite } from "../../store/trigger/deferrals.ts";
 import { triggerFingerprint } from "../../store/trigger/trigger-fingerprint.ts";
+import type { RunActor } from "./run-actor.ts";
 
-/** What a wait needs to know of where it belongs. */
-export interface WaitPlace {
-  readonly runId: number;
-  readonly bundleHash: string;
-  readonly instance: Instance;
-  /** The attempt that waits. */
-  readonly attempt: string;
-  /** Milliseconds of the database's clock. */
-  readonly at: number;
-  /** When its run began. */
-  readonly runStartedAt: string | null;
-}
-
-export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWrite {
-  const { runId, instance, attempt, at } = place;
+/** @param wait The attempt that waits, and since when (milliseconds of the database's clock). */
+export function deferralWrite(
+  { facts, id: runId, version }: RunActor,
+  instance: Instance,
+  { at, attempt }: { readonly at: number; readonly attempt: string },
+  deferral: Deferral,
+): DeferralWrite {
+  const { bundleHash } = version;
   return {
     attempt,
     runId,
@@ -34,19 +28,19 @@ export function deferralWrite(place: WaitPlace, deferral: Deferral): DeferralWri
     onTimeout: deferral.onTimeout,
     onFailure: deferral.onFailure,
     timeoutAt: waitOf(deferral, at).timeoutAt,
-    onCancel: cancelOf(place, deferral),
-    trigger: triggerWrite(place, sinceRun(deferral.trigger, place.runStartedAt)),
+    onCancel: cancelOf(bundleHash, deferral),
+    trigger: triggerWrite(bundleHash, instance, sinceRun(deferral.trigger, facts.startedAt)),
   };
 }
 
-/** By the bundle that began the wait: a run that is cleared may have another version by then. */
-function cancelOf({ bundleHash }: WaitPlace, deferral: Deferral): Json | null {
+/** Of the bundle that started the wait: a cleared run may have another version by then. */
+function cancelOf(bundleHash: string, deferral: Deferral): Json | null {
   const { cancelInputs, onCancel, trigger } = deferral;
   if (!onCancel) return null;
   return { bundle: bundleHash, trigger, inputs: cancelInputs ?? null } as unknown as Json;
 }
 
-function triggerWrite({ bundleHash, instance }: WaitPlace, trigger: TriggerCall): TriggerWrite {
+function triggerWrite(bundleHash: string, instance: Instance, trigger: TriggerCall): TriggerWrite {
   const { kind, args, source, queue, replicas, wake, timed } = trigger;
   const own = source === "builtin" ? null : bundleHash;
   return {
@@ -65,10 +59,10 @@ function triggerWrite({ bundleHash, instance }: WaitPlace, trigger: TriggerCall)
 }
 
 /**
- * A time counted from when the wait began is nobody else's. Neither are the calls that a try has not taken yet, once it
- * has waited before.
+ * A trigger whose time counts from the beginning of the wait is not shared. Nor is one that waits for webhook calls, in a
+ * try that has waited before: the calls that it has not received yet are its own.
  */
-function isShared(trigger: TriggerCall, { step }: Instance): boolean {
-  if (step !== null && waitsForCalls(trigger)) return false;
+function isShared(trigger: TriggerCall, { resumedAttempt }: Instance): boolean {
+  if (resumedAttempt !== null && waitsForCalls(trigger)) return false;
   return trigger.wake === null || "at" in trigger.wake;
 }

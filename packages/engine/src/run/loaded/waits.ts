@@ -1,7 +1,7 @@
 /**
- * The waits of a job's runs: those that begin without a worker, those whose trigger fired, those out of time. Which
- * triggers fired is read from the database when there is a reason to look: a wake-up, a run that was just loaded, the
- * heartbeat in case a wake-up got lost.
+ * The waits of a job's runs: those that start without a worker, those whose trigger fired, and those that timed out. Fired
+ * triggers are read from the database when there is a reason: a wake-up, a run that was just loaded, or the heartbeat in
+ * case a wake-up was lost.
  */
 import type { Instance } from "../../model/index.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -10,11 +10,11 @@ import type { Admission } from "../admit/admission.ts";
 import type { RunActor, Traces } from "./run-actor.ts";
 import type { WaitEndLine } from "./wait-ends.ts";
 
-/** In one turn: enough to be quick, few enough that reports and the heartbeat do not have to wait. */
+/** Per turn: few enough that reports and the heartbeat are not delayed. */
 const FIRED_LIMIT = 2_000;
 const BEGIN_LIMIT = 1_000;
 
-/** The batch at hand. */
+/** The current batch. */
 interface Gathering {
   readonly touched: Set<RunActor>;
   readonly traces: Traces;
@@ -26,9 +26,9 @@ export class Waits {
   readonly #admission: Admission;
   readonly #actors: ReadonlyMap<number, RunActor>;
   #isDue = true;
-  /** More has fired than was read: a wait that looks overdue may be among the rest. */
+  /** More triggers have fired than were read: a wait that seems to have timed out may be among the rest. */
   isBehind = false;
-  /** Of the batch at hand. */
+  /** Lines of the current batch. */
   #lastLines: WaitEndLine[] = [];
 
   constructor(database: Database, admission: Admission, actors: ReadonlyMap<number, RunActor>) {
@@ -37,7 +37,7 @@ export class Waits {
     this.#actors = actors;
   }
 
-  /** What the logs of waits that are out of time end with; to be written when the batch is stored, and else dropped. */
+  /** The last log lines of waits that timed out; written when the batch is stored, otherwise dropped. */
   takeLastLines(): readonly WaitEndLine[] {
     const lines = this.#lastLines;
     this.#lastLines = [];
@@ -49,7 +49,7 @@ export class Waits {
     this.#isDue = true;
   }
 
-  /** There is more to do than one turn may. */
+  /** More triggers have fired than one turn handles. */
   get isDue(): boolean {
     return this.#isDue || this.#admission.hasStarters;
   }
@@ -68,7 +68,7 @@ export class Waits {
     }
   }
 
-  /** Runs that are not loaded yet are left: loading them asks again. */
+  /** Skips runs that are not loaded: after loading, they are read again. */
   applyFired(fired: readonly FiredDeferral[], { touched, traces, now }: Gathering): void {
     for (const row of fired) {
       const actor = this.#actors.get(row.dag_run_id);
@@ -81,7 +81,7 @@ export class Waits {
     }
   }
 
-  /** true: something in this run was out of time. */
+  /** true: a wait of this run has timed out. */
   endOverdue(actor: RunActor, { traces, now }: Omit<Gathering, "touched">): boolean {
     const overdue = actor.model.takeOverdue(now);
     for (const instance of overdue) {
@@ -100,14 +100,14 @@ export class Waits {
     this.#lastLines.push({ ...of, place, level: instance.state === "skipped" ? "info" : "error", message });
   }
 
-  /** Instances that begin by waiting. true: some take a slot by it, which the database may refuse. */
+  /** Starts the instances that begin with a wait. true: some take a slot, which the database may reject. */
   begin({ touched, traces, now }: Gathering): boolean {
     let takesSlots = false;
     for (const { actor, instance, hasSlot } of this.#admission.takeStarters(BEGIN_LIMIT)) {
       touched.add(actor);
       const keepsSlot = this.#admission.keepsDeferred(actor, instance);
       const hasBegun = actor.startWaiting(instance, { at: now, traces, keepsSlot });
-      // The pool does not count it any more, or a branch ruled it out.
+      // The pool no longer counts deferred tasks, or a branch skipped the instance.
       if (hasSlot && !(hasBegun && keepsSlot)) this.#admission.freed(actor, instance);
       if (!hasBegun) continue;
       takesSlots ||= keepsSlot;

@@ -49,7 +49,7 @@ const ADAPT = statement(
 const CHOOSE_GONE = statement(
   "edit-choose-gone",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
-          t.step, t.try_number, t.attempt, t.is_marked
+          t.resumed_attempt, t.try_number, t.attempt, t.is_marked
    FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id
    WHERE r.id = ANY($1) AND t.state <> 'removed'
      AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v.manifest->'tasks') AS k(task) WHERE k.task->>'taskId' = t.task_id)`,
@@ -114,7 +114,7 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
  * upstream restarts, the instance waits for it (implied-ends.ts).
  */
 function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
-  if (row.state === "none" || (row.state === "scheduled" && row.step === null)) return false;
+  if (row.state === "none" || (row.state === "scheduled" && row.resumed_attempt === null)) return false;
   if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
   if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
   return only !== "new";

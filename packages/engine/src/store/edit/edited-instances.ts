@@ -20,7 +20,7 @@ import { groupRow, loadGroups } from "../task/run-groups.ts";
 const CHOOSE = statement(
   "edit-choose-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.pool, t.pool_slots, t.limit_key, t.keeps_slot,
-          t.step, t.try_number, t.attempt, t.is_marked, t.reason
+          t.resumed_attempt, t.try_number, t.attempt, t.is_marked, t.reason
    FROM task_instance t WHERE t.dag_run_id = ANY($1) ORDER BY t.dag_run_id, t.task_id, t.map_index`,
 );
 
@@ -60,8 +60,8 @@ export interface EditedInstance {
   readonly pool_slots: number;
   readonly limit_key: string | null;
   readonly keeps_slot: boolean;
-  /** Set when the current try deferred: the point to resume at. */
-  readonly step: string | null;
+  /** Set when the current try deferred: the attempt whose wait it resumes from. */
+  readonly resumed_attempt: string | null;
   readonly try_number: number;
   readonly attempt: string | null;
   readonly is_marked: boolean;
@@ -151,7 +151,7 @@ function editable(row: EditedInstance): EditableRow & { readonly row: EditedInst
     attempt: row.attempt,
     retryAt: null,
     infraLosses: 0,
-    step: row.step,
+    resumedAttempt: row.resumed_attempt,
     isMarked: row.is_marked || isStopped(row.reason),
     isListEnd: isListEnd(row.reason),
   };

@@ -22,7 +22,7 @@ const CLEAR = statement(
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
      scheduled_at = NULL, queued_at = NULL,
      started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
-     retry_at = NULL, reason = NULL, step = NULL, keeps_slot = false, is_marked = false,
+     retry_at = NULL, reason = NULL, resumed_attempt = NULL, keeps_slot = false, is_marked = false,
      note = CASE WHEN $4::boolean THEN $5 ELSE t.note END
    FROM unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
    JOIN dag_run r ON r.id = u.run
@@ -36,7 +36,7 @@ const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
      UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
-            step = NULL, keeps_slot = false, is_marked = $6
+            resumed_attempt = NULL, keeps_slot = false, is_marked = $6
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*

@@ -278,8 +278,8 @@ CREATE TABLE task_instance (
   infra_losses       integer NOT NULL DEFAULT 0, -- attempts of this try lost without a fault of the task
   -- Only reports of this attempt count: new at every dispatch and every resume.
   attempt            uuid,
-  -- The wait that this try resumes from: the attempt that deferred. NULL: it starts from the beginning.
-  step               uuid,
+  -- The attempt that deferred, whose wait this try resumes from. NULL: the try starts at the beginning.
+  resumed_attempt    uuid,
   scheduled_at       timestamptz,
   queued_at          timestamptz,
   -- Start of the try; an attempt that resumes after a wait has its own start.

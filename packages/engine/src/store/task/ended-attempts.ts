@@ -32,7 +32,7 @@ export function attemptWrite(runId: number, instance: Instance, endedAt: number)
     startedAt: instance.attemptStartedAt ?? instance.startedAt,
     endedAt,
     pid: instance.pid,
-    reason: null,
+    reason: instance.reason,
   };
 }
 

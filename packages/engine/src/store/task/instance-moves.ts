@@ -37,7 +37,7 @@ const SET: Columns<InstanceMove> = {
   retry_at: ["instant", ({ instance }) => instance.retryAt],
   pid: ["integer", ({ instance }) => instance.pid],
   reason: ["message", ({ instance }) => instance.reason],
-  step: ["uuid", ({ instance }) => instance.step],
+  resumed_attempt: ["uuid", ({ instance }) => instance.resumedAttempt],
   keeps_slot: [
     "boolean",
     ({ instance }) => instance.state === "deferred" && instance.wait?.keepsSlot === true,

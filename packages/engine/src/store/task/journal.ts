@@ -19,8 +19,8 @@ export interface AttemptKey {
  * FOR SHARE: an edit or take-over that ends this attempt commits before or after this statement. The run is locked first,
  * because an edit locks the run before its instances.
  */
-const REMEMBER = statement(
-  "journal-remember",
+const RECORD = statement(
+  "journal-record",
   `WITH run AS MATERIALIZED (SELECT id FROM dag_run WHERE id = $1 FOR KEY SHARE),
    mine AS (
      SELECT 1 FROM task_instance
@@ -46,17 +46,17 @@ const RECALL = statement(
 );
 
 /** False: the attempt is no longer current, nothing was stored. */
-export async function rememberStep(
+export async function recordStep(
   db: Connection,
   key: AttemptKey,
   step: { readonly name: string; readonly value: Json },
 ): Promise<boolean> {
   const { runId, taskId, mapIndex, tryNumber, attempt } = key;
   const values = [runId, taskId, mapIndex, tryNumber, attempt, step.name, JSON.stringify(step.value)];
-  return ((await db.one<{ mine: number }>(REMEMBER, values))?.mine ?? 0) > 0;
+  return ((await db.one<{ mine: number }>(RECORD, values))?.mine ?? 0) > 0;
 }
 
-export async function recallSteps(
+export async function recordedSteps(
   db: Connection,
   key: Omit<AttemptKey, "attempt">,
 ): Promise<Record<string, JournalEntry>> {

@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedRuns, waitingForLock } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { recallSteps, rememberStep } from "../task/journal.ts";
+import { recordedSteps, recordStep } from "../task/journal.ts";
 import { type DeferralWrite, deferralCalls, type TriggerWrite } from "./deferrals.ts";
 
 let db: Database;
@@ -90,7 +90,7 @@ describe("a step that is recorded while its run is edited", () => {
     let remembered: Promise<boolean> | undefined;
     await db.transaction(async (tx) => {
       await tx.rows(adhoc("SELECT 1 FROM dag_run WHERE id = $1 FOR UPDATE"), [runId]);
-      remembered = rememberStep(db, key, { name: "submit", value: 1 });
+      remembered = recordStep(db, key, { name: "submit", value: 1 });
       remembered.catch(() => {});
       await waitingForLock(db);
       await tx.rows(adhoc("UPDATE task_instance SET attempt = NULL, state = 'none' WHERE dag_run_id = $1"), [
@@ -98,6 +98,6 @@ describe("a step that is recorded while its run is edited", () => {
       ]);
     });
     expect(await remembered).toBe(false);
-    expect(await recallSteps(db, key)).toEqual({});
+    expect(await recordedSteps(db, key)).toEqual({});
   });
 });

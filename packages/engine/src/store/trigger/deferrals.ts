@@ -188,20 +188,21 @@ export function firedDeferrals(db: Connection, jobId: number, limit: number): Pr
   return db.rows<FiredDeferral>(FIRED, [jobId, limit]);
 }
 
-export interface StoredStep {
+/** A wait from which a try resumes, by the attempt that waited. */
+export interface ResumableWait {
   readonly attempt: string;
   readonly method: string | null;
   readonly kwargs: Json;
   readonly outcome: Json;
 }
 
-const STEPS = statement(
-  "deferral-steps",
+const RESUMABLE = statement(
+  "deferral-resumable",
   "SELECT attempt, method, kwargs, outcome FROM deferral WHERE attempt = ANY($1)",
 );
 
-export function loadSteps(db: Connection, attempts: readonly string[]): Promise<StoredStep[]> {
-  return attempts.length === 0 ? Promise.resolve([]) : db.rows<StoredStep>(STEPS, [attempts]);
+export function resumableWaits(db: Connection, attempts: readonly string[]): Promise<ResumableWait[]> {
+  return attempts.length === 0 ? Promise.resolve([]) : db.rows<ResumableWait>(RESUMABLE, [attempts]);
 }
 
 /**
