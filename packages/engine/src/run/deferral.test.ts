@@ -15,7 +15,7 @@ interface WaitRow {
   readonly end_kind: string | null;
 }
 
-describe("waiting", () => {
+describe("deferrals", () => {
   let rig: SchedulerRig;
 
   beforeAll(async () => {
