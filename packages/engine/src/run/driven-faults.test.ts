@@ -444,7 +444,7 @@ it("rejects the signals of a former owner with its batch", async () => {
   expect(await rig.ended(id)).toBe("success");
 });
 
-it("reads all runs at once after a take-over, whatever their log positions", async () => {
+it("reads runs at many log positions at once after a take-over", async () => {
   const own = await SchedulerRig.open();
   await own.publish({ "driven.ts": dags(own.root) });
   const tell = async (order: number) => {

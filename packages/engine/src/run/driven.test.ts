@@ -149,7 +149,7 @@ describe("rules", () => {
     expect((await rig.tasks(id)).train?.try_number).toBe(3);
   });
 
-  it("store the end of a task without downstream tasks and its next start in one transaction", async () => {
+  it("stores the end of a task without downstream tasks and its next start in one transaction", async () => {
     const id = await rig.trigger("repeated");
     await inState(id, { work: "none" });
     const go = { namespace: "default", key: "go.repeated", value: null, sender: "test" };
@@ -271,7 +271,7 @@ describe("ticks and onSignal", () => {
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("call onSignal in order, and store signals that keep failing as dead letters", async () => {
+  it("call onSignal for each signal in order, and start the task on START", async () => {
     const id = await rig.trigger("reacting");
     for (const score of [3, 9, 4, 8]) await send("score", score);
     await rig.until(async () => noted("judged") === 2, "two starts");
