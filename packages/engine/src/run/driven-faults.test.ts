@@ -183,7 +183,7 @@ async function mark(id: number, taskId: string): Promise<void> {
   rig.wakeUps.send(`run:${id}`);
 }
 
-/** A run with a task that was asked to stop and has not ended. */
+/** A run whose task has received a stop request and has not ended. */
 async function lingering(runId: string, task: "batch" | "stream"): Promise<number> {
   const id = await rig.trigger("lingering", { runId });
   await send(task === "batch" ? "go" : "flow");
