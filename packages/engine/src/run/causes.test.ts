@@ -103,7 +103,7 @@ beforeAll(async () => {
 });
 
 describe("a started task", () => {
-  it("sees the signals that started it, in every attempt of the try", async () => {
+  it("receives the signals that started it, in every try", async () => {
     isFixed(false);
     const id = await rig.trigger("hours");
     for (const hour of [1, 2, 3]) await send("watermark", { hour });
@@ -125,14 +125,14 @@ describe("a started task", () => {
       'serve model="m2" watermark={"hour":1}',
     ]);
     await start("hours", id, "serve", "restart");
-    await rig.until(async () => notesOf("serve").length === 4, "a restart by hand");
+    await rig.until(async () => notesOf("serve").length === 4, "a manual restart");
     expect(notesOf("serve").at(-1)).toBe('serve model="m2" watermark={"hour":1}');
     await start("hours", id, "train", "start");
-    await rig.until(async () => notesOf("train").at(-1)!.startsWith("train undefined"), "a start by hand");
+    await rig.until(async () => notesOf("train").at(-1)!.startsWith("train undefined"), "a manual start");
     await send("watermark", { hour: "late" });
     await rig.until(
       async () => (await rig.tasks(id)).train!.try_number > 4 && (await rig.states(id)).train === "success",
-      "one that does not fit",
+      "a start by an invalid value",
     );
     expect(notesOf("train").at(-1)).toMatch(/^train undefined/);
     await send("end.hours");
@@ -145,11 +145,11 @@ describe("a started task", () => {
     const old = adhoc("UPDATE signal SET created_at = now() - interval '1 year' WHERE id = $1");
     const versions: number[] = [];
     for (const hour of [7, 8]) versions.push(await send("watermark", { hour }));
-    await rig.until(async () => notesOf("slow").length === 1, "it is at work on hour 7");
+    await rig.until(async () => notesOf("slow").length === 1, "hour 7 to start");
     await rig.until(async () => {
       const sql = adhoc("SELECT 1 FROM run_start WHERE dag_run_id = $1 AND task_id = 'slow'");
       return (await rig.db.rows(sql, [id])).length === 1;
-    }, "hour 8 is stored");
+    }, "a stored start for hour 8");
     await scheduler.stop(0);
     for (const version of versions) await rig.db.rows(old, [version]);
     while ((await deleteSignals(rig.db, { olderThanMs: 86_400_000, staleMs: 0, batch: 1_000 })) > 0);
@@ -193,23 +193,23 @@ describe("a dead letter of an onSignal", () => {
     const asking = async () =>
       (await rig.db.one<{ state: { tasks?: Record<string, { asking?: Json }> } }>(stored, [id]))?.state.tasks
         ?.judge?.asking;
-    await rig.until(async () => (await asking()) !== undefined, "the failure is to be seen");
+    await rig.until(async () => (await asking()) !== undefined, "the recorded failure");
     expect(await asking()).toMatchObject({ key: "score", error: "thirteen is beyond me" });
     await givenUp(id, async () => (await letters(id)).length === 1, "the letter");
-    await rig.until(async () => notesOf("judged").length === 1, "later signals go on");
+    await rig.until(async () => notesOf("judged").length === 1, "later signals to be processed");
     expect(await asking()).toBeUndefined();
     const [letter] = await letters(id);
     // Still failing: the letter stays.
     expect(await retry(letter!.id)).toBe("retried");
-    await givenUp(id, async () => (await letters(id))[0]?.retry_at === null, "given up again");
+    await givenUp(id, async () => (await letters(id))[0]?.retry_at === null, "the end of the retry");
     expect(await letters(id)).toMatchObject([{ attempts: 10, error: "thirteen is beyond me" }]);
     // The owner dies during the call: the next owner finds the letter and calls again.
     expect(await retry(letter!.id)).toBe("retried");
-    await rig.until(async () => (await asking()) !== undefined, "it is being asked");
+    await rig.until(async () => (await asking()) !== undefined, "a call of onSignal");
     await scheduler.stop(0);
     isFixed(true);
     scheduler = await rig.scheduler();
-    await rig.until(async () => notesOf("judged").length === 2, "it is judged at last");
+    await rig.until(async () => notesOf("judged").length === 2, "the task to start for it");
     expect(notesOf("judged")).toEqual(["judged score=9", "judged score=13"]);
     expect(await letters(id)).toEqual([]);
     expect(await retry(letter!.id)).toBe("unknown");

@@ -11,7 +11,7 @@ import { recordWebhook } from "../store/trigger/webhooks.ts";
 /** More events than a scheduler reads in two turns: in the first it has no timer yet. */
 const MANY = 4_100;
 
-describe("waiting, under adverse conditions", () => {
+describe("deferrals under faults", () => {
   let rig: SchedulerRig;
   const stop: (() => Promise<void>)[] = [];
 
@@ -29,7 +29,7 @@ describe("waiting, under adverse conditions", () => {
           execute(ctx: TaskContext) { return this.defer({ trigger: new Never(this.args), method: "go", kwargs: { by: ctx.attempt } }); }
           go(ctx: TaskContext, event: { n: number }) { return ctx.tryNumber + " " + event.n; }
         }
-        /** What the SDK would not make of itself. */
+        /** A trigger call that the SDK would not create. */
         const call = (changes: object) => ({
           [Symbol.for("tradewind.triggerCall")]: () => ({
             kind: "test.never", args: { key: "x" }, source: "bundle", queue: "default", replicas: 1, wake: null, timed: null, ...changes,
@@ -57,7 +57,7 @@ describe("waiting, under adverse conditions", () => {
           });
           d.task("check", async (_, ctx) => (ctx as never as Record<symbol, { host: { check(call: unknown): Promise<unknown> } }>)[Symbol.for("tradewind.attempt")]!.host.check({ kind: "tradewind.webhook" }));
         });
-        /** Goes on when the test says so, and says so itself. */
+        /** Waits for a file of the test, then writes one. */
         const gate = async (name: string) => {
           while (!existsSync(${JSON.stringify(rig.root)} + "/" + name + "-go")) await new Promise((resolve) => setTimeout(resolve, 20));
           writeFileSync(${JSON.stringify(rig.root)} + "/" + name + "-gone", "");
@@ -168,7 +168,7 @@ describe("waiting, under adverse conditions", () => {
     expect(await rig.ended(await rig.trigger("fine"))).toBe("success");
     await fireAll(id);
     rig.wakeUps.send("fired");
-    await rig.until(async () => (await rig.states(id)).a === "scheduled", "its turn to come");
+    await rig.until(async () => (await rig.states(id)).a === "scheduled", "the task to resume");
     await clear(id, { runs: [{ dagRunId: id, tasks: [{ taskId: "a", mapIndex: null }] }] });
     rig.wakeUps.send(`run:${id}`);
     await rig.db.rows(adhoc("UPDATE pool SET slots = 1 WHERE name = 'tight'"));
@@ -222,7 +222,7 @@ describe("waiting, under adverse conditions", () => {
     writeFileSync(`${rig.root}/${dagId}-go`, "");
     await rig.until(async () => existsSync(`${rig.root}/${dagId}-gone`), "the task's end");
     const cut = proxy.faults.cut;
-    await rig.until(async () => proxy.faults.cut >= cut + 3, "the scheduler to ask in vain");
+    await rig.until(async () => proxy.faults.cut >= cut + 3, "failed queries of the scheduler");
     return { id, back: () => proxy.set({ kind: "pass" }) };
   }
 
@@ -243,7 +243,7 @@ describe("waiting, under adverse conditions", () => {
   it("ends a wait that starts at the moment its run times out", async () => {
     const { id, back } = await endsWhileAway("both");
     const isLate = adhoc("SELECT 1 FROM dag_run WHERE id = $1 AND started_at < now() - interval '3 seconds'");
-    await rig.until(async () => (await rig.db.one(isLate, [id])) !== undefined, "the run's time to be over");
+    await rig.until(async () => (await rig.db.one(isLate, [id])) !== undefined, "the run timeout");
     back();
     expect(await rig.ended(id)).toBe("failed");
     expect((await rig.run(id)).end_reason).toBe("timed_out");

@@ -15,7 +15,7 @@ interface WaitRow {
   readonly end_kind: string | null;
 }
 
-describe("waiting", () => {
+describe("deferrals", () => {
   let rig: SchedulerRig;
 
   beforeAll(async () => {
@@ -259,7 +259,7 @@ describe("waiting", () => {
   it("ends all waits of a cancelled run", async () => {
     const id = await rig.trigger("plain");
     await waiting(id, "a");
-    await rig.db.transaction((tx) => cancelRun(tx, id, "by hand"));
+    await rig.db.transaction((tx) => cancelRun(tx, id, "cancelled manually"));
     rig.wakeUps.send(`run:${id}`);
     expect(await rig.ended(id)).toBe("failed");
     expect((await waits(id, "a"))[0]).toMatchObject({ end_kind: "cancelled", waits_on: null });

@@ -14,7 +14,7 @@ afterEach(() => rig.close());
 
 const sql = (text: string) => rig.db.rows(adhoc(text));
 
-it("reports an outage once, and stores what tasks reported when there is space again", async () => {
+it("logs a full disk once, and stores the reports of tasks when there is space again", async () => {
   await rig.publish({
     "chain.ts": `import { dag } from "tradewind";
       export default dag("chain", {}, (d) => {
@@ -40,7 +40,7 @@ it("reports an outage once, and stores what tasks reported when there is space a
   const run = await rig.trigger("chain");
   const refused = async () =>
     (await rig.db.one<{ n: number }>(adhoc("SELECT last_value::int AS n FROM refused")))!.n;
-  await rig.until(async () => (await refused()) >= 3, "three refused batches");
+  await rig.until(async () => (await refused()) >= 3, "three rejected batches");
   expect((await rig.states(run)).b).toBe("none");
   expect({ errors, warnings }).toEqual({ errors: [], warnings: ["the database is away"] });
   await sql("DROP TRIGGER no_space ON xcom");

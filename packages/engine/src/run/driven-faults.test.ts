@@ -28,7 +28,7 @@ const dags = (root: string) => `
   const file = async (name: string) => { while (!existsSync(root + "/" + name)) await sleep(10); };
   const aborted = (abort: AbortSignal) =>
     new Promise<void>((resolve) => abort.aborted ? resolve() : abort.addEventListener("abort", () => resolve()));
-  /** The first time it lingers when it is asked to stop; then it does as its name says. */
+  /** The first try ends only when a file exists after its stop; later tries fail or end, by the name of the run. */
   const linger = async (ctx: any) => {
     note(ctx.run.id + " try " + ctx.tryNumber);
     if (ctx.tryNumber > 1 && ctx.run.id.startsWith("fails")) throw new Error("as it should");
@@ -102,7 +102,7 @@ beforeAll(async () => {
 /** Counts from the start: a later reader may find that all five have ended. */
 async function readAgainAfterTwo(): Promise<void> {
   const failed = async () => (await drive(buried, quiet.db))?.tasks?.judge?.asking?.attempts ?? 0;
-  await quiet.until(async () => (await failed()) >= 2, "it has failed twice");
+  await quiet.until(async () => (await failed()) >= 2, "two failures");
   quiet.wakeUps.send(`run:${buried}`);
 }
 
@@ -183,13 +183,13 @@ async function mark(id: number, taskId: string): Promise<void> {
   rig.wakeUps.send(`run:${id}`);
 }
 
-/** A run with a task that was asked to stop and has not ended. */
+/** A run whose task has received a stop request and has not ended. */
 async function lingering(runId: string, task: "batch" | "stream"): Promise<number> {
   const id = await rig.trigger("lingering", { runId });
   await send(task === "batch" ? "go" : "flow");
   await inState(id, task, "running");
   await send(task === "batch" ? "halt" : "dry");
-  await rig.until(async () => noted(`${runId} asked 1`) === 1, "it is asked to stop");
+  await rig.until(async () => noted(`${runId} asked 1`) === 1, "the stop request");
   expect((await drive(id))?.tasks?.[task]?.stopping).toBeTruthy();
   return id;
 }
@@ -198,12 +198,12 @@ describe("edits during a stop", () => {
   it("clear: the task starts again after it has stopped, and later signals count", async () => {
     const id = await lingering("ends_cleared", "batch");
     await send("go");
-    await rig.until(async () => (await starts(id, "batch")) === 1, "a start waits");
+    await rig.until(async () => (await starts(id, "batch")) === 1, "a pending start");
     await clear(id, "batch");
     allow("ends_cleared");
     await rig.until(
       async () => noted("ends_cleared try 3") === 1,
-      "once because it was cleared, once for the signal",
+      "one try for the clear, one for the signal",
     );
     await inState(id, "batch", "success");
     expect((await rig.tasks(id)).batch?.try_number).toBe(3);
@@ -255,9 +255,9 @@ describe("many signals", () => {
       );
     await Promise.all([burst(), burst(), burst()]);
     rig.wakeUps.send("signals");
-    await rig.until(async () => (await starts(id, "count")) === 5_100, "all of them wait");
+    await rig.until(async () => (await starts(id, "count")) === 5_100, "all starts to be pending");
     await giveClose(id);
-    await rig.until(async () => (await starts(id, "count")) === 0, "none waits in a closed run");
+    await rig.until(async () => (await starts(id, "count")) === 0, "no pending start in a closed run");
     allow("burst");
     expect(await rig.ended(id)).toBe("success");
     expect((await rig.tasks(id)).count).toMatchObject({ state: "skipped", try_number: 0 });
@@ -267,21 +267,21 @@ describe("many signals", () => {
     const id = await rig.trigger("judging", { runId: "held" });
     await inState(id, "gate", "running");
     await send("score", "held_answer", 1, 2);
-    await rig.until(async () => noted("asked held_answer") === 1, "the question");
+    await rig.until(async () => noted("asked held_answer") === 1, "the call of onSignal");
     for (let n = 0; n < 3; n++) await send("behind", ...Array.from({ length: 1_500 }, (_, at) => at));
-    await rig.until(async () => (await starts(id, "count")) === 4_500, "rules go on");
+    await rig.until(async () => (await starts(id, "count")) === 4_500, "the starts by rules");
     await deleteSignals(rig.db, EVERYTHING);
     // The next owner counts no start twice, and calls onSignal again.
     rig.wakeUps.send(`run:${id}`);
-    await rig.until(async () => noted("asked held_answer") === 2, "it is asked again");
+    await rig.until(async () => noted("asked held_answer") === 2, "the second call");
     expect(await starts(id, "count")).toBe(4_500);
     expect(noted("asked 1")).toBe(0);
     allow("held_answer");
     await rig.until(async () => (await rig.tasks(id)).judge!.try_number === 3, "its later signals");
     await send("score", "never");
-    await rig.until(async () => noted("asked never") === 1, "it hangs once more");
+    await rig.until(async () => noted("asked never") === 1, "the next call that hangs");
     allow("held");
-    await rig.until(async () => noted("held count") >= 3, "they are carried out");
+    await rig.until(async () => noted("held count") >= 3, "three starts");
     await send("end");
     expect(await rig.ended(id)).toBe("success");
   });
@@ -314,12 +314,12 @@ describe("a delayed run", () => {
     // Only decisions after the scheduler has read the pause count.
     await rig.until(async () => (await rig.ended(await rig.trigger("plain"))) === "success", "it is at work");
     await send("work", 1, 2, 3);
-    await rig.until(async () => (await starts(id, "work")) === 2, "all are counted");
+    await rig.until(async () => (await starts(id, "work")) === 2, "two pending starts");
     await inState(id, "work", "scheduled");
     expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
     expect(noted("paused work")).toBe(0);
     await pause(false);
-    await rig.until(async () => noted("paused work") === 3, "they are carried out");
+    await rig.until(async () => noted("paused work") === 3, "three starts");
     expect(await close(id)).toBe("success");
   });
 
@@ -329,10 +329,10 @@ describe("a delayed run", () => {
     const id = await rig.trigger("pooled", { runId: "poor" });
     await inState(id, "work", "none");
     await send("work", 1, 2, 3);
-    await rig.until(async () => (await starts(id, "work")) === 2, "all are counted");
+    await rig.until(async () => (await starts(id, "work")) === 2, "two pending starts");
     expect((await rig.states(id)).work).toBe("scheduled");
     allow("holder");
-    await rig.until(async () => noted("poor work") === 3, "they are carried out");
+    await rig.until(async () => noted("poor work") === 3, "three starts");
     expect(await close(id)).toBe("success");
     expect(await rig.poolsAreExact()).toBe(true);
   });
@@ -347,7 +347,7 @@ describe("a delayed run", () => {
       expect(await rig.ended(await rig.trigger("plain"))).toBe("success");
       expect(noted("late count")).toBe(0);
     });
-    await rig.until(async () => noted("late count") === 2, "both are heard");
+    await rig.until(async () => noted("late count") === 2, "two starts");
     expect(await close(id)).toBe("success");
   });
 });
@@ -371,9 +371,9 @@ describe("runs", () => {
     expect(await close(id)).toBe("success");
     await send("paid", { order: 4 }, { order: 4 });
     await clear(id, "pay");
-    await rig.until(async () => noted("reopened pay") === 2, "it was cleared");
+    await rig.until(async () => noted("reopened pay") === 2, "the try after the clear");
     await send("paid", { order: 4 });
-    await rig.until(async () => noted("reopened pay") === 3, "it hears again");
+    await rig.until(async () => noted("reopened pay") === 3, "the start by a new signal");
     await inState(id, "pay", "success");
     expect((await rig.run(id)).state).toBe("running");
     expect(await close(id)).toBe("success");
@@ -402,7 +402,7 @@ describe("runs", () => {
     const id = await rig.trigger("counting", { runId: "deleted" });
     await inState(id, "gate", "running");
     await send("count", 1, 2, 3);
-    await rig.until(async () => (await starts(id, "count")) === 3, "starts wait");
+    await rig.until(async () => (await starts(id, "count")) === 3, "three pending starts");
     await rig.db.transaction((tx) => cancelRun(tx, id, "enough"));
     expect(await drive(id)).toBeNull();
     expect(await rig.db.transaction((tx) => deleteRun(tx, id))).toBe("deleted");
@@ -412,7 +412,7 @@ describe("runs", () => {
     allow("next");
     await inState(next, "gate", "success");
     await send("count", 5);
-    await rig.until(async () => noted("next count") === 1, "the next run hears");
+    await rig.until(async () => noted("next count") === 1, "a start of the next run");
     expect(await close(next)).toBe("success");
   });
 });
@@ -421,7 +421,7 @@ it("rejects the signals of a former owner with its batch", async () => {
   const id = await rig.trigger("counting", { runId: "fenced" });
   await inState(id, "gate", "running");
   await send("count", 1, 2);
-  await rig.until(async () => (await starts(id, "count")) === 2, "both are counted");
+  await rig.until(async () => (await starts(id, "count")) === 2, "two pending starts");
   const row = async () =>
     (await rig.db.rows(adhoc("SELECT * FROM run_drive WHERE dag_run_id = $1"), [id]))[0];
   const sql = "SELECT owner_job, generation FROM dag_run WHERE id = $1";
@@ -444,7 +444,7 @@ it("rejects the signals of a former owner with its batch", async () => {
   expect(await rig.ended(id)).toBe("success");
 });
 
-it("reads all runs at once after a take-over, whatever their log positions", async () => {
+it("reads runs at many log positions at once after a take-over", async () => {
   const own = await SchedulerRig.open();
   await own.publish({ "driven.ts": dags(own.root) });
   const tell = async (order: number) => {
@@ -487,7 +487,7 @@ describe("an owner that dies, or gets no answers", () => {
     const { first, isIn, root, tell } = await running(stage, "ends_dead", "lingering", "stream");
     await tell("flow");
     await isIn("running");
-    await stage.until("it is at work", () => noted("ends_dead try 1", root) === 1);
+    await stage.until("the first try", () => noted("ends_dead try 1", root) === 1);
     const [run] = await stage.installation.sql<{ id: number }>("SELECT id FROM dag_run");
     const isStored = async () =>
       (await drive(run!.id, stage.installation.db))?.tasks?.["stream"]?.stopping !== undefined;
@@ -501,7 +501,7 @@ describe("an owner that dies, or gets no answers", () => {
     await isIn("success");
     expect((await stage.task("stream")).try_number).toBe(1);
     await tell("flow");
-    await stage.until("it runs again", () => noted("ends_dead try 2", root) === 1);
+    await stage.until("the second try", () => noted("ends_dead try 2", root) === 1);
     await tell("end");
     expect(await stage.runEnds()).toBe("success");
     expect(noted("ends_dead try 1", root)).toBe(1);
@@ -521,14 +521,14 @@ describe("an owner that dies, or gets no answers", () => {
     while (sent < 12 || stage.proxy.faults.dropped < 3) {
       await tell("count");
       sent++;
-      await stage.until(`${sent} are counted`, async () => (await counted()) >= sent);
+      await stage.until(`${sent} pending starts`, async () => (await counted()) >= sent);
     }
     stage.proxy.set({ kind: "pass" });
     await tell("count");
-    await stage.until("the last one is counted", async () => (await counted()) > sent);
+    await stage.until("the last start", async () => (await counted()) > sent);
     expect(await counted()).toBe(sent + 1);
     await tell("end");
-    await stage.until("it is closed", async () => (await stage.task("count")).state === "skipped");
+    await stage.until("the run to be closed", async () => (await stage.task("count")).state === "skipped");
     allow("unanswered", root);
     expect(await stage.runEnds()).toBe("success");
   });
@@ -539,13 +539,13 @@ describe("an owner that dies, or gets no answers", () => {
     allow("asked", root);
     await tell("score", "answer");
     await tell("behind");
-    await stage.until("it is asked", () => noted("asked answer", root) === 1);
+    await stage.until("the first call", () => noted("asked answer", root) === 1);
     await first.kill();
     await stage.start(stage.place("second"));
-    await stage.until("it is asked again", () => noted("asked answer", root) === 2);
+    await stage.until("the second call", () => noted("asked answer", root) === 2);
     allow("answer", root);
     await isIn("success");
-    await stage.until("what was behind it is heard", () => noted("asked count", root) === 1);
+    await stage.until("the start by the next signal", () => noted("asked count", root) === 1);
     await tell("end");
     expect(await stage.runEnds()).toBe("success");
     expect(noted("asked judged", root)).toBe(1);
@@ -556,7 +556,7 @@ describe("an owner that dies, or gets no answers", () => {
 // Last: it has been running since the first test.
 it("stores a dead letter after five failures of an onSignal, and handles later signals, also across a reload", async () => {
   await readAgain;
-  await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next one is heard");
+  await quiet.until(async () => (await quiet.states(buried)).judge === "success", "the next start");
   expect(noted("asked bad", quiet.root)).toBe(5);
   const sql = "SELECT listener, key, value, error, attempts FROM signal_dead_letter";
   expect(await quiet.db.rows(adhoc(sql))).toEqual([

@@ -123,7 +123,7 @@ describe("rules", () => {
     for (const value of [1, 2, 3]) await send("a", value);
     await rig.until(async () => noted("train") === 3, "three trainings");
     await inState(id, { train: "success", check: "success", after: "success" });
-    await rig.until(async () => noted("after check") >= 1, "check's success was heard");
+    await rig.until(async () => noted("after check") >= 1, "the start by check's success");
     expect((await rig.states(id)).both).toBe("none");
     await send("b", 1);
     await inState(id, { both: "success" });
@@ -223,13 +223,13 @@ describe("streaming tasks", () => {
     await rig.until(async () => noted("serve 1") === 1, "it serves");
     await inState(id, { serve: "running" });
     await send("model");
-    await rig.until(async () => noted("serve 2") === 1, "it serves the new model");
+    await rig.until(async () => noted("serve 2") === 1, "the restart");
     expect(noted("served 1")).toBe(1);
     await send("halt");
     await inState(id, { serve: "success" });
     expect(await rig.output(id, "serve")).toBe("ended by itself 2");
     await send("go");
-    await rig.until(async () => noted("serve 3") === 1, "it serves again");
+    await rig.until(async () => noted("serve 3") === 1, "the third try");
     await inState(id, { serve: "running" });
     await send("shut");
     expect(await rig.ended(id)).toBe("success");
@@ -253,7 +253,7 @@ describe("streaming tasks", () => {
   it("is killed after its grace period, and a stopped batch task is skipped", async () => {
     const id = await rig.trigger("stubborn");
     await send("slow.start");
-    await rig.until(async () => noted("slow") === 1, "it is at work");
+    await rig.until(async () => noted("slow") === 1, "the task to run");
     await inState(id, { slow: "running" });
     await send("slow.stop");
     await inState(id, { slow: "skipped" });
@@ -271,10 +271,10 @@ describe("ticks and onSignal", () => {
     expect(await rig.ended(id)).toBe("success");
   });
 
-  it("call onSignal in order, and store signals that keep failing as dead letters", async () => {
+  it("call onSignal for each signal in order, and start the task on START", async () => {
     const id = await rig.trigger("reacting");
     for (const score of [3, 9, 4, 8]) await send("score", score);
-    await rig.until(async () => noted("judged") === 2, "two were good enough");
+    await rig.until(async () => noted("judged") === 2, "two starts");
     expect(notes().filter((line) => line.startsWith("asked"))).toEqual([
       "asked 3",
       "asked 9",
@@ -290,13 +290,13 @@ describe("ticks and onSignal", () => {
 describe("manual commands", () => {
   it("start, restart and stop tasks of an ordinary run", async () => {
     const id = await rig.trigger("ordinary");
-    await rig.until(async () => noted("long 1") === 1 && noted("second") === 1, "under way");
+    await rig.until(async () => noted("long 1") === 1 && noted("second") === 1, "the first tries");
     await inState(id, { first: "success", second: "success", long: "running" });
     await order(id, "first", "start");
     await rig.until(async () => noted("first") === 2 && noted("second") === 2, "both ran again");
     await inState(id, { first: "success", second: "success" });
     await order(id, "long", "restart");
-    await rig.until(async () => noted("long 2") === 1, "it began again");
+    await rig.until(async () => noted("long 2") === 1, "the restart");
     expect(await rig.ended(id)).toBe("success");
   });
 

@@ -1,4 +1,4 @@
-/** Edits of runs with signal-driven tasks: no start is lost, no start counts twice, and what was stopped stays stopped. */
+/** Edits of runs with signal-driven tasks: no start is lost or counted twice, and stopped tasks stay stopped. */
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -11,7 +11,7 @@ import { sendSignals } from "../store/signal/signals.ts";
 
 let rig: SchedulerRig;
 
-/** "load" waits for a file and fails while another one is there; every task records its start and what caused it. */
+/** "load" waits for a file, and fails while another file exists; every task records its start and its cause. */
 const DAGS = `
   import { dag, signal, start, stop } from "tradewind";
   import { appendFileSync, existsSync } from "node:fs";
@@ -111,8 +111,8 @@ const waiting = (id: number, count: number) =>
   rig.until(async () => {
     const rows = await rig.db.rows(adhoc("SELECT 1 FROM run_start WHERE dag_run_id = $1"), [id]);
     return rows.length === count;
-  }, `${count} starts to wait`);
-/** A run whose task "load" runs; its task "ship" has so many starts that wait for it. */
+  }, `${count} pending starts`);
+/** A run whose task "load" runs; its task "ship" has `starts` pending starts. */
 const loading = async (name: string, dagId: string, starts = 0) => {
   const id = await rig.trigger(dagId, { runId: name });
   await inState(id, "load", "running");
@@ -120,7 +120,7 @@ const loading = async (name: string, dagId: string, starts = 0) => {
   if (starts > 0) await waiting(id, starts);
   return id;
 };
-/** A run whose task "load" has failed, and with it the task "ship" that was started. */
+/** A run whose task "load" has failed, so that the started task "ship" is upstream_failed. */
 const broken = async (name: string, dagId = "orders") => {
   set(`broken_${name}`);
   const id = await loading(name, dagId, 1);
@@ -134,7 +134,7 @@ const closed = async (id: number) => {
 };
 
 describe("a start whose task ended as upstream_failed", () => {
-  it("is carried out when the failed tasks of the ended run are cleared", async () => {
+  it("runs when the failed tasks of the ended run are cleared", async () => {
     const id = await broken("ended");
     expect(await closed(id)).toBe("failed");
     unset("broken_ended");
@@ -144,7 +144,7 @@ describe("a start whose task ended as upstream_failed", () => {
     expect(recorded("ended")).toEqual(["load", "load", "ship"]);
   });
 
-  it("is carried out, with its signals, when the failed task is cleared while the run goes on", async () => {
+  it("runs, with its signals, when the failed task is cleared in a running run", async () => {
     const id = await broken("open");
     unset("broken_open");
     expect(await clear(id, "any", ["load"])).toEqual(["load", "ship"]);
@@ -153,7 +153,7 @@ describe("a start whose task ended as upstream_failed", () => {
     expect(recorded("open")).toEqual(["load", "load", "ship open-1"]);
   });
 
-  it("is carried out when the failed task is marked as success", async () => {
+  it("runs when the failed task is marked as success", async () => {
     const id = await broken("marked");
     await mark(id, "load", "success");
     await inState(id, "ship", "success");
@@ -161,7 +161,7 @@ describe("a start whose task ended as upstream_failed", () => {
     expect(recorded("marked")).toEqual(["load", "ship marked-1"]);
   });
 
-  it("is carried out in the next try of the run", async () => {
+  it("runs in the next try of the run", async () => {
     const id = await loading("retried", "retried", 1);
     set("open_retried");
     await rig.until(async () => recorded("retried").length === 3, "the next try of the run");
@@ -170,8 +170,8 @@ describe("a start whose task ended as upstream_failed", () => {
   });
 });
 
-describe("a start that waits for the upstream of its task", () => {
-  it("is carried out when the run is cancelled and its failed tasks are cleared", async () => {
+describe("a start that is pending until the upstream of its task has ended", () => {
+  it("runs when the run is cancelled and its failed tasks are cleared", async () => {
     const id = await loading("cancelled", "orders", 1);
     await cancel(id);
     expect(await rig.states(id)).toEqual({ load: "failed", ship: "skipped" });
@@ -182,7 +182,7 @@ describe("a start that waits for the upstream of its task", () => {
     expect(recorded("cancelled")).toEqual(["load", "load", "ship"]);
   });
 
-  it("is carried out when the run is cancelled, its teardowns run, and its failed tasks are cleared", async () => {
+  it("runs when the run is cancelled, its teardowns run, and its failed tasks are cleared", async () => {
     const id = await loading("torn_down", "cluster", 1);
     await cancel(id);
     expect(await rig.ended(id)).toBe("failed");
@@ -193,7 +193,7 @@ describe("a start that waits for the upstream of its task", () => {
     expect(await closed(id)).toBe("success");
   });
 
-  it("is done with when its task is marked", async () => {
+  it("is removed when its task is marked", async () => {
     const id = await loading("done", "orders", 1);
     await mark(id, "ship", "success");
     await waiting(id, 0);
@@ -204,7 +204,7 @@ describe("a start that waits for the upstream of its task", () => {
     expect(recorded("done")).toEqual(["load"]);
   });
 
-  it("is carried out, with its signals, when its task was marked and is cleared", async () => {
+  it("runs, with its signals, when its task was marked and is cleared", async () => {
     const id = await loading("marked_and_cleared", "orders", 1);
     await mark(id, "ship", "failed");
     await clear(id, "failed");
@@ -214,7 +214,7 @@ describe("a start that waits for the upstream of its task", () => {
     expect(recorded("marked_and_cleared")).toEqual(["load", "ship marked_and_cleared-1"]);
   });
 
-  it("does not take those behind it along when its task is marked", async () => {
+  it("does not remove later starts when its task is marked", async () => {
     const id = await loading("two", "orders", 2);
     await mark(id, "ship", "success");
     set("open_two");
@@ -239,12 +239,12 @@ describe("a task that was stopped", () => {
     expect(await clear(id, "failed")).toEqual(["load"]);
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toEqual({ load: "success", ship: "skipped" });
-    // Cleared itself, it begins again.
+    // The stopped task begins again when it is cleared itself.
     expect(await clear(id, "any", ["ship"])).toEqual(["ship"]);
     await inState(id, "ship", "scheduled");
   });
 
-  it("stays a success as a stream when failed tasks are cleared, and runs again with the whole run", async () => {
+  it("stays a success, if streaming, when failed tasks are cleared, and runs again when the whole run is", async () => {
     set("broken_stream");
     set("open_stream");
     const id = await rig.trigger("stream", { runId: "stream" });

@@ -121,7 +121,7 @@ describe("edits of an active run", () => {
 });
 
 describe("several schedulers", () => {
-  it("share the runs, create each due run once, and survive each other", async () => {
+  it("share the runs, create each due run once, and continue when one stops", async () => {
     const rig = await SchedulerRig.open();
     await rig.publish({
       "ticks.ts": `

@@ -17,7 +17,7 @@ const DAGS = `
   const ROOT = "@ROOT@";
   const tell = (ctx, what) => appendFileSync(ROOT + "/" + ctx.run.id, what + "\\n");
   const pause = (ms) => new Promise((go) => setTimeout(go, ms));
-  /** It takes its time to stop. */
+  /** Takes 400 ms to stop. */
   const stubborn = async (ctx) => {
     tell(ctx, "at work");
     if (!ctx.abort.aborted) await new Promise((end) => ctx.abort.addEventListener("abort", end));
@@ -87,7 +87,7 @@ const untilTold = (name: string, what: string) =>
 const working = async (name: string, dagId = "cluster") => {
   const id = await rig.trigger(dagId, { runId: name });
   await untilTold(name, "at work");
-  await rig.until(async () => (await rig.states(id))["all.work"] !== "queued", "the work to be known to run");
+  await rig.until(async () => (await rig.states(id))["all.work"] !== "queued", "the work to leave the queue");
   return id;
 };
 const ENDING = "SELECT ending FROM dag_run WHERE id = $1";
@@ -173,10 +173,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
   it("starts no further item of a map", async () => {
     const id = await rig.trigger("mapped", { runId: "mapped" });
     await untilTold("mapped", "at work");
-    await rig.until(
-      async () => (await rig.states(id))["each.work"] === "running",
-      "the item to be known to run",
-    );
+    await rig.until(async () => (await rig.states(id))["each.work"] === "running", "the item to run");
     await cancel(id);
     expect(await rig.ended(id)).toBe("failed");
     expect(told("mapped")).toEqual(IN_ORDER);
@@ -210,7 +207,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
   it("applies the rule of the teardown if the setup was stopped before its end", async () => {
     const id = await rig.trigger("early", { runId: "early" });
     await untilTold("early", "at work");
-    await rig.until(async () => (await rig.states(id)).create === "running", "the setup to be known to run");
+    await rig.until(async () => (await rig.states(id)).create === "running", "the setup to run");
     await cancel(id);
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ create: "failed", work: "skipped", delete: "upstream_failed" });

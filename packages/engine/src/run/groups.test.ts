@@ -222,7 +222,7 @@ describe("groups with retries and callbacks", () => {
     const isWaiting = async () => (await itemsOf(id)).some(({ state }) => state === "waiting");
     await rig.until(isWaiting, "the wait of item 1");
     await due(id);
-    // The last try of the item fails, and with it the run, whose next try opens the item again.
+    // The last try of the item fails, and so does the run, whose next try runs the item again.
     await rig.until(async () => (await rig.run(id)).state === "success", "the end");
     expect(await itemsOf(id)).toEqual([
       { map_index: 0, state: "success", try_number: 1 },

@@ -93,7 +93,7 @@ describe("limits and order", () => {
     return most;
   };
 
-  it("gives a pool's slots in strict order of priority", async () => {
+  it("assigns the slots of a pool in strict order of priority", async () => {
     const id = await rig.trigger("priorities", { runId: "prio" });
     expect(await rig.ended(id)).toBe("success");
     const starts = (await lines())
@@ -157,7 +157,7 @@ describe("limits and order", () => {
     expect(all.filter((line) => /^end run_\d /.test(line))).toHaveLength(18);
   });
 
-  it("waits for the same task of the run before", async () => {
+  it("waits for the same task of the previous run", async () => {
     const day = (n: number) => ({ runId: `past_${n}`, logicalDate: new Date(Date.UTC(2026, 0, n)) });
     const ids = [
       await rig.trigger("past", day(1)),
@@ -174,7 +174,7 @@ describe("limits and order", () => {
     ]);
   });
 
-  it("waits for the downstream of the run before", async () => {
+  it("waits for the downstream tasks in the previous run", async () => {
     const day = (n: number) => ({ runId: `down_${n}`, logicalDate: new Date(Date.UTC(2026, 0, n)) });
     const ids = [await rig.trigger("downstream", day(1)), await rig.trigger("downstream", day(2))];
     for (const id of ids) expect(await rig.ended(id)).toBe("success");

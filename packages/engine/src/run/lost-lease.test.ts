@@ -98,7 +98,7 @@ it("starts the next task within 10 s after its connections hang, and keeps runni
     "long.ts": source("long", rig.root, `d.task("t", work);`),
     "next.ts": `import { dag } from "tradewind"; export default dag("next", {}, (d) => { d.task("only", () => 1); });`,
   });
-  // The times of production.
+  // With the default lease.
   await rig.scheduler({ shared: false, url: proxy.url, settings: { DATABASE_URL: rig.url } });
   const long = await rig.trigger("long");
   await rig.until(async () => (await rig.states(long)).t === "running", "a long task");

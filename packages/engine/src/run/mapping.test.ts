@@ -106,7 +106,7 @@ describe("mapped tasks", () => {
     expect(await rig.states(id)).toEqual({ list: "success", twice: "skipped", sum: "skipped" });
   });
 
-  it("nest: a list per item, lists of lists at the end", async () => {
+  it("nest, with a list per item and lists of lists as output", async () => {
     const id = await rig.trigger("nested");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "report")).toEqual(["AB2", "C1"]);
@@ -121,7 +121,7 @@ describe("mapped tasks", () => {
     ]);
   });
 
-  it("may be operators that wait", async () => {
+  it("may be operators that defer", async () => {
     const id = await rig.trigger("waiting");
     const waiting = async () => (await instances(id, "later")).filter(({ state }) => state === "deferred");
     await rig.until(async () => (await waiting()).length === 4, "four waits");

@@ -1,4 +1,4 @@
-/** Tasks whose DAG requires packages of its project and files beside it, with real schedulers and task processes. */
+/** Tasks whose DAG requires packages of its project and files next to it, with real schedulers and task processes. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
@@ -25,7 +25,7 @@ async function install(version: string): Promise<void> {
   );
 }
 
-it("refuses another version of a package before the task's code starts, and runs it with the next version of the DAG", async () => {
+it("rejects another version of a package before the task's code starts, and accepts it with the next DAG version", async () => {
   await install("1.0.0");
   await rig.publish({ "a.ts": DAG });
   await rig.scheduler({ parallelism: 1, settings: { TRADEWIND_DAGS: join(rig.root, "dags") } });
@@ -51,7 +51,7 @@ it("refuses another version of a package before the task's code starts, and runs
   expect(other).not.toBe(pid);
 });
 
-it("gives a task the files beside its DAG, and a hint for one that the bundle does not have", async () => {
+it("provides a task with the files next to its DAG, and with a hint for a file that the bundle does not have", async () => {
   await rig.publish({
     "q.sql": "SELECT 1",
     "a.ts": `

@@ -1,4 +1,4 @@
-/** A run that was ended by hand and goes on by an edit: it succeeds only when every task that its rules demand has run. */
+/** A run that a user ended and an edit resumes: it succeeds only when every task that its rules demand has run. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -9,7 +9,7 @@ import { markTasks } from "../store/edit/mark-tasks.ts";
 
 let rig: SchedulerRig;
 
-/** Each task records its run and name; "hold" waits for a file, as long as its run is not let go. */
+/** Each task records its run and name; "hold" waits for a file of its run. */
 const DAGS = `
   import { dag } from "tradewind";
   import { appendFileSync, existsSync } from "node:fs";
@@ -89,7 +89,7 @@ const holding = async (name: string, dagId: string, taskId = "hold") => {
   await rig.until(async () => (await rig.states(id))[taskId] === "running", `${name}: ${taskId} to run`);
   return id;
 };
-/** As the edits of this file leave it once more tasks may run. */
+/** The end state of a run after its tasks "hold" are released. */
 const endedAfter = async (id: number, name: string) => {
   open(name);
   return await rig.ended(id);
@@ -122,7 +122,7 @@ describe("a cancelled run whose failed tasks are cleared", () => {
     expect(recorded("unbegun")).toEqual(["hold", "next", "last"]);
   });
 
-  it("keeps a task skipped that a person marked so, and what follows from it", async () => {
+  it("keeps a task that a user marked as skipped, and the skips that follow from it", async () => {
     const id = await holding("marked", "chain");
     await cancel(id);
     await mark(id, "next", "skipped");
@@ -131,7 +131,7 @@ describe("a cancelled run whose failed tasks are cleared", () => {
     expect(await rig.states(id)).toMatchObject({ hold: "success", next: "skipped", last: "skipped" });
   });
 
-  it("expands a map whose list was not made before", async () => {
+  it("expands a map whose list was not computed before", async () => {
     const id = await holding("map", "map");
     await cancel(id);
     await clear(id, "failed");
@@ -160,8 +160,8 @@ describe("a cancelled run whose failed tasks are cleared", () => {
   });
 });
 
-describe("a run that goes on by another edit", () => {
-  it("runs what a marked task lets through", async () => {
+describe("a run that another edit resumes", () => {
+  it("runs the downstream of a task that is marked as success", async () => {
     const id = await holding("let-through", "chain");
     await mark(id, "hold", "failed");
     expect(await rig.ended(id)).toBe("failed");
@@ -171,11 +171,11 @@ describe("a run that goes on by another edit", () => {
     expect(recorded("let-through")).toEqual(["hold", "next", "last"]);
   });
 
-  it("judges what its cancellation skipped when it is queued again", async () => {
+  it("evaluates the tasks that its cancellation skipped when it is queued again", async () => {
     const id = await holding("queued", "chain");
     await cancel(id);
     await edit(id, (tx) => markRun(tx, id, "queued"));
-    // What was stopped was not cleared: it stays failed, and its downstream tasks cannot run.
+    // The stopped task was not cleared: it stays failed, and its downstream tasks cannot run.
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({
       hold: "failed",
@@ -187,7 +187,7 @@ describe("a run that goes on by another edit", () => {
     expect(recorded("queued")).toEqual(["hold", "next", "last"]);
   });
 
-  it("leaves alone what had not begun when the run was marked as success", async () => {
+  it("does not run tasks that had not begun when the run was marked as success", async () => {
     const id = await holding("vouched", "chain");
     await edit(id, (tx) => markRun(tx, id, "success"));
     expect(await clear(id, "any", ["hold"])).toEqual(["hold"]);

@@ -1,4 +1,4 @@
-/** Runs that need the slot of a later date get it at once. The scheduler renews its lease rarely here: no sweep helps. */
+/** Runs that need the slot of a later run get it at once. The scheduler renews its lease rarely: sweeps do not help. */
 import { writeFileSync } from "node:fs";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -40,9 +40,9 @@ const waitsForPast = (id: number) =>
   rig.until(async () => {
     const { a, before } = await rig.states(id);
     return before === "success" && a === "none";
-  }, `run ${id} to wait for its past`);
+  }, `run ${id} to wait for an earlier run`);
 
-it("a date made by hand takes the slot of a later one that waits for it", async () => {
+it("a manual run takes the slot of a later run that waits for it", async () => {
   expect(await rig.ended(await rig.trigger("one", at(1)))).toBe("failed");
   const late = await rig.trigger("one", at(9));
   await waitsForPast(late);
@@ -51,12 +51,12 @@ it("a date made by hand takes the slot of a later one that waits for it", async 
   expect((await rig.run(late)).state).toBe("queued");
 });
 
-it("it takes the slot as soon as the later one has nothing else to do", async () => {
+it("a manual run takes the slot as soon as the later run has no other task to run", async () => {
   expect(await rig.ended(await rig.trigger("two", at(1)))).toBe("failed");
   const late = await rig.trigger("two", { ...at(9), runId: "slow" });
-  await rig.until(async () => (await rig.states(late)).before === "running", "the later date to work");
+  await rig.until(async () => (await rig.states(late)).before === "running", "the later run to run a task");
   const early = await rig.trigger("two", at(5));
-  // Whatever looks for slots has done so when this one has started.
+  // When this run has started, the scheduler has looked for slots.
   await reaches(await rig.trigger("shared"), "running");
   expect((await rig.run(early)).state).toBe("queued");
   writeFileSync(`${rig.root}/slow`, "");
@@ -64,7 +64,7 @@ it("it takes the slot as soon as the later one has nothing else to do", async ()
   expect((await rig.run(late)).state).toBe("queued");
 });
 
-it("a task starts when a new version of its DAG raises the limit that holds it", async () => {
+it("a task starts when a new version of its DAG raises the limit that blocks it", async () => {
   const publish = (most: number) =>
     rig.publish({
       "limited.ts": `
@@ -88,7 +88,7 @@ it("a task starts when a new version of its DAG raises the limit that holds it",
   expect(await rig.ended(id)).toBe("success");
 });
 
-it("other schedulers are told when a task ends that the next date may wait for", async () => {
+it("other schedulers receive a wake-up when a task ends that the next run may wait for", async () => {
   await rig.scheduler({ lease: RARELY, shared: false, parallelism: 1 });
   const others = new WakeUps(rig.db);
   const topics: string[] = [];

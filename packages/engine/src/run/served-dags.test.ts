@@ -1,4 +1,4 @@
-/** `tradewind scheduler --dags`: a scheduler that serves some DAGs leaves all others alone. */
+/** `tradewind scheduler --dags`: a scheduler serves only the given DAGs. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
@@ -93,7 +93,7 @@ it("takes over runs of its own DAGs only", async () => {
   expect(await rig.run(b)).toMatchObject({ state: "running", owner_job: dead!.id });
 });
 
-it("is handed no runs of other DAGs, and does not keep a full peer from starting them", async () => {
+it("receives no runs of other DAGs, and does not prevent a full peer from starting them", async () => {
   await rig.scheduler({ parallelism: 2, shared: false });
   const ids = [];
   for (let n = 0; n < 4; n++) ids.push(await rig.trigger("b"));

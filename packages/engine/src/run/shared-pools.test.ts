@@ -3,7 +3,7 @@ import { expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 
-it("a freed slot goes to the highest task of all schedulers", async () => {
+it("a freed slot goes to the task with the highest priority of all schedulers", async () => {
   const rig = await SchedulerRig.open();
   const ledger = `${rig.root}/ledger`;
   await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('narrow', 1)"));
@@ -34,7 +34,7 @@ it("a freed slot goes to the highest task of all schedulers", async () => {
   const high = await rig.trigger("high");
   await rig.until(async () => (await rig.states(high)).gate === "running", "the gate to run");
 
-  // Whoever took the second run: from now on it is the second scheduler's.
+  // The second scheduler becomes the owner of the second run.
   const hand = `UPDATE dag_run SET owner_job = (SELECT max(id) FROM job WHERE kind = 'scheduler'),
                        generation = generation + 1 WHERE id = $1`;
   await rig.db.rows(adhoc(hand), [high]);
@@ -51,7 +51,7 @@ it("a freed slot goes to the highest task of all schedulers", async () => {
   const isHigh = (task: string) => task.startsWith("high");
   const first = starts.findIndex(isHigh);
   const last = starts.findLastIndex(isHigh);
-  // A low one may be on its way to the slot when a high one arrives; not each time a slot is freed.
+  // A low task may already be queued for the slot when a high task arrives, but not each time a slot is freed.
   expect(starts.slice(first, last).filter((task) => !isHigh(task)).length).toBeLessThanOrEqual(6);
   expect(first).toBeGreaterThan(0);
   expect(last).toBeLessThan(starts.length - 1);

@@ -37,7 +37,7 @@ describe("slots stay exact", () => {
     await rig.scheduler();
   });
 
-  it("when a running task's pool changes, and tasks come and go, with a new version", async () => {
+  it("when a new version changes the pool of a running task, and adds and removes tasks", async () => {
     await rig.publish({
       "moving.ts": source(`
         d.task("done", { pool: "left" }, () => 1);
@@ -73,11 +73,11 @@ describe("slots stay exact", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("when a pool is deleted behind the scheduler's back", async () => {
+  it("when a pool is deleted without a wake-up", async () => {
     await rig.publish({
       "brief.ts": source(`d.task("only", { pool: "brief" }, () => 1);`).replace("moving", "brief"),
     });
-    // No wake-up: the scheduler still believes in the pool when it admits the task.
+    // The scheduler still has the pool in memory when it queues the task.
     await rig.db.rows(adhoc("DELETE FROM pool WHERE name = 'brief'"));
     const id = await rig.trigger("brief");
     await rig.until(async () => (await rig.states(id)).only === "scheduled", "the task to wait for its pool");
@@ -94,13 +94,13 @@ describe("slots stay exact", () => {
     await rig.until(async () => (await rig.states(first)).alone === "running", "the first to run");
     const second = await rig.trigger("timeout");
     expect(await rig.ended(first)).toBe("failed");
-    await rig.until(async () => (await rig.states(second)).alone !== "scheduled", "the second to be let in");
+    await rig.until(async () => (await rig.states(second)).alone !== "scheduled", "the second to start");
     open("alone");
     await rig.ended(second);
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("and are counted again should the numbers ever be wrong", async () => {
+  it("by a recount when the stored numbers are wrong", async () => {
     await rig.publish({
       "wrong.ts": source(`d.task("held", { pool: "left" }, gate("wrong"));`).replace("moving", "wrong"),
     });

@@ -1,4 +1,4 @@
-/** Values of the signals that started a task: read in the batch that queues it where they are small, else by its process. */
+/** Values of the signals that started a task: the batch that queues the task reads small values, its process large ones. */
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Json } from "@tradewind/sdk/manifest";
@@ -37,7 +37,7 @@ beforeAll(async () => {
   await rig.scheduler();
 });
 
-/** What the real database was asked for. */
+/** Names of the statements sent to the database. */
 let asked: string[];
 
 beforeEach(() => {
@@ -62,7 +62,7 @@ async function sendAll(signals: readonly { key: string; value: Json }[]): Promis
   return sent.map(({ id }) => id);
 }
 
-/** What each start of a run has seen. */
+/** The signals received by each start of a run. */
 function seen(runId: string): string[] {
   try {
     return readFileSync(`${rig.root}/${runId}`, "utf8").split("\n").slice(0, -1);
@@ -88,7 +88,7 @@ async function waiting(id: number, count: number): Promise<void> {
   const sql = adhoc("SELECT count(*) AS n FROM run_start WHERE dag_run_id = $1");
   await rig.until(
     async () => (await rig.db.one<{ n: number }>(sql, [id]))?.n === count,
-    `${count} starts wait`,
+    `${count} pending starts`,
   );
 }
 
@@ -101,7 +101,7 @@ async function end(id: number, starts: number): Promise<void> {
   expect(await rig.ended(id)).toBe("success");
 }
 
-it("gives every start of a burst its own value in order, without a query per start", async () => {
+it("passes each start of a burst its own value in order, without a query per start", async () => {
   const { id, version } = await begin("burst", { n: 0 });
   const values = Array.from({ length: 40 }, (_, at) => ({ n: at + 1 }));
   const versions = await send("go", values);
@@ -114,7 +114,7 @@ it("gives every start of a burst its own value in order, without a query per sta
   expect(timesAsked("signal-read-versions")).toBe(0);
 });
 
-it("stores the tries of a start with its state, and no retry of an earlier start counts against it", async () => {
+it("stores the tries of a start with its state, without the retries of earlier starts", async () => {
   const { id } = await begin("tries", 0);
   await send("go", [1, 2]);
   await waiting(id, 2);
@@ -124,7 +124,7 @@ it("stores the tries of a start with its state, and no retry of an earlier start
   expect(await rig.db.rows(sql, [id])).toEqual([{ try_number: 3, max_tries: 3 }]);
 });
 
-it("leaves large values to the process that needs them", async () => {
+it("reads large values in the process of the task", async () => {
   const { id } = await begin("large", null);
   const values = [randomBytes(400_000).toString("hex"), "x".repeat(50_000), "small", null];
   const versions = await send("go", values);
@@ -136,7 +136,7 @@ it("leaves large values to the process that needs them", async () => {
   expect(timesAsked("signal-read-versions")).toBe(2);
 });
 
-it("starts a task without the value of a signal that was deleted while the start waited", async () => {
+it("starts a task without the value of a signal that was deleted while the start was pending", async () => {
   const { id } = await begin("deleted", 0);
   const versions = await send("go", [1, 2]);
   await waiting(id, 2);

@@ -1,4 +1,4 @@
-/** DAGs as tasks of others: one child per try, whose fate is the task's, and the other way round. */
+/** Sub-DAG tasks: one child run per try. The child decides the state of the task, and is cancelled with it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -47,7 +47,7 @@ const PARENTS = `
   export const crowded = dag("crowded", (d) => {
     d.mapDag("sub", tight, { over: [1, 2, 3], pool: "narrow" });
   });
-  /** What it may have looked like when this file was read: a way to be inside oneself. */
+  /** A former version of "loop" as its own sub-DAG: a cycle that the import of the file does not detect. */
   const former = dag("loop", (d) => { d.task("t", () => 1); });
   export const loop = dag("loop", (d) => { d.dag("again", former); });
   class Gated extends TriggerDagRunOperator<{ dagId: "score"; conf: { region: "gated" }; wait: true; outputs: ["result"] }> {
@@ -123,7 +123,7 @@ const edit = async (id: number, work: Parameters<typeof rig.db.transaction>[0]) 
   await rig.db.transaction(work);
   rig.wakeUps.send(`run:${id}`);
 };
-/** The run of "hanging" that a run of `dagId` waits for, and the one inside it. */
+/** The run of "hanging" that a run of `dagId` waits for, and the child run of "hanging". */
 const held = async (dagId: string) => {
   const id = await rig.trigger(dagId);
   await rig.until(async () => (await children((await children(id))[0]?.id ?? 0)).length > 0, "both children");
@@ -131,8 +131,8 @@ const held = async (dagId: string) => {
   return { id, child, inner: (await children(child.id))[0] as Child };
 };
 
-describe("a DAG as a task", () => {
-  it("has a run of its own per try, with its parent and its interval, and gives its result", async () => {
+describe("a sub-DAG task", () => {
+  it("has one run per try, with its parent and its interval, and returns its result", async () => {
     const interval = { start: new Date("2027-01-04T00:00:00Z"), end: new Date("2027-01-05T00:00:00Z") };
     const id = await rig.trigger("fine", { interval });
     expect(await rig.ended(id)).toBe("success");
@@ -166,7 +166,7 @@ describe("a DAG as a task", () => {
     });
   });
 
-  it("fails when its run does, with another run for each try, and is skipped when its result is", async () => {
+  it("fails with its run, has a new run for each try, and is skipped when its result is skipped", async () => {
     const id = await rig.trigger("failing");
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({
@@ -188,34 +188,34 @@ describe("a DAG as a task", () => {
     expect(await reason(id, "typo")).toMatch(/^TW_TASK_UNKNOWN: run .* of dag score has no task "nope"/);
   });
 
-  it("takes its run with it when it is cancelled, and what is inside that", async () => {
+  it("cancels its run and nested runs when it is cancelled", async () => {
     const { id, child, inner } = await held("holding");
-    await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
+    await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
     expect(await rig.ended(child.id)).toBe("failed");
     expect(await rig.ended(inner.id)).toBe("failed");
     const { end_reason } = (await children(id))[0] as Child;
     expect(end_reason).toMatch(/^cancelled: task sub of run .* of DAG holding no longer waits for it$/);
   });
 
-  it("has no more runs of a map at once than its limit says, though none of them holds a slot", async () => {
+  it("keeps the limit of a map for its concurrent runs, although none of them holds a slot", async () => {
     const { id, child } = await held("limited");
     const items = async () =>
       (await rig.db.rows<{ map_index: number }>(adhoc(ITEMS), [id])).map(({ map_index }) => map_index);
     expect(await items()).toEqual([0]);
-    await edit(child.id, (tx) => cancelRun(tx, child.id, "cancelled by hand"));
+    await edit(child.id, (tx) => cancelRun(tx, child.id, "cancelled manually"));
     await rig.until(async () => (await children(id)).length === 2, "the next run");
     expect(await items()).toEqual([0, 1]);
-    await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
+    await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
   });
 
-  it("takes its run with it when its time is over", async () => {
+  it("cancels its run when it times out", async () => {
     const { id, child } = await held("brief");
     expect(await rig.ended(id)).toBe("failed");
     expect(await reason(id, "sub")).toContain("TASK_TIMEOUT");
     expect(await rig.ended(child.id)).toBe("failed");
   });
 
-  it("has another run when it is cleared, and is told when that one is deleted", async () => {
+  it("has a new run when it is cleared, and fails when that run is deleted", async () => {
     const { id, child } = await held("holding");
     await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'hanging'"));
     const tasks = [{ taskId: "sub", mapIndex: null }];
@@ -239,14 +239,14 @@ describe("a DAG as a task", () => {
     rig.wakeUps.send("dags");
   });
 
-  it("does not keep its child from a slot that it would hold itself", async () => {
+  it("holds no slot while it waits, so that its child can use it", async () => {
     const id = await rig.trigger("crowded");
     expect(await rig.ended(id)).toBe("success");
     expect(await children(id)).toHaveLength(3);
     expect(await rig.poolsAreExact()).toBe(true);
   });
 
-  it("is never inside itself", async () => {
+  it("fails if it would run its own DAG", async () => {
     const id = await rig.trigger("loop");
     expect(await rig.ended(id)).toBe("failed");
     expect(await reason(id, "again")).toMatch(/^SUB_DAG_CYCLE: .*: loop > loop\./);
@@ -254,18 +254,18 @@ describe("a DAG as a task", () => {
   });
 });
 
-it("the run of a sub-DAG that somebody clears after its task is through runs on its own", async () => {
+it("a sub-DAG run that is queued again after its task has ended runs independently", async () => {
   const { id, child } = await held("holding");
-  await edit(id, (tx) => cancelRun(tx, id, "cancelled by hand"));
+  await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
   expect(await rig.ended(child.id)).toBe("failed");
   await edit(child.id, (tx) => markRun(tx, child.id, "queued"));
-  await rig.until(async () => (await children(id))[0]?.parent_try === null, "it to be on its own");
-  // Its tasks have ended, so it ends at once, by itself.
+  await rig.until(async () => (await children(id))[0]?.parent_try === null, "the run to be detached");
+  // All its tasks have ended, so it ends at once.
   expect(await rig.ended(child.id)).toBe("failed");
   expect((await children(id))[0]?.end_reason).not.toContain("no longer waits");
 });
 
-it("latestOnly lets pass the newest run of the schedule, and those that it has not made", async () => {
+it("latestOnly passes the newest scheduled run and manual runs, and skips in backfills of older dates", async () => {
   const yearly = (year: number) => new Date(Date.UTC(year, 0, 1));
   const made = adhoc("SELECT id FROM dag_run WHERE dag_id = 'yearly' AND run_type = 'scheduled'");
   await rig.until(async () => (await rig.db.one(made)) !== undefined, "the run of this year");
@@ -285,9 +285,9 @@ it("latestOnly lets pass the newest run of the schedule, and those that it has n
   expect(await mails(byHand)).toEqual([true, "success"]);
 });
 
-it("a scheduler that goes between making a run and waiting for it leaves one run, which the next one waits for", async () => {
+it("a scheduler that stops between creating a run and waiting for it leaves one run, which the next scheduler uses", async () => {
   const id = await rig.trigger("crashing");
-  await rig.until(async () => (await children(id)).length === 1, "the run to be made");
+  await rig.until(async () => (await children(id)).length === 1, "the run to be created");
   await scheduler.stop(0);
   writeFileSync(join(rig.root, "gate-open"), "");
   scheduler = await rig.scheduler();

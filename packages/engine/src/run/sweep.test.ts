@@ -10,14 +10,14 @@ import { SchedulerJob } from "./job/scheduler-job.ts";
 
 const RENEW_MS = 50;
 
-describe("a scheduler that hears nothing", () => {
+describe("a scheduler without wake-ups", () => {
   const undo: (() => Promise<void>)[] = [];
 
   afterEach(async () => {
     for (const each of undo.splice(0).reverse()) await each();
   });
 
-  it("looks at everything at every fifth heartbeat, and for the dead not at all", async () => {
+  it("sweeps at every fifth heartbeat, and does not look for expired jobs", async () => {
     const { heartbeats, asked } = await scheduler();
     await heartbeats(15);
     expect(asked("job-bury")).toBe(0);
@@ -28,9 +28,9 @@ describe("a scheduler that hears nothing", () => {
   });
 
   it.each([
-    ["has died", "running", "-1 s"],
-    ["was declared dead by another a moment ago", "dead", "-1 s"],
-    ["has stopped a moment ago", "stopped", "-1 s"],
+    ["has an expired lease", "running", "-1 s"],
+    ["was just marked as dead by another job", "dead", "-1 s"],
+    ["has just stopped", "stopped", "-1 s"],
   ])("looks for orphans at every heartbeat when a job %s", async (_, state, ago) => {
     const { db } = await testDatabase();
     const { heartbeats, asked } = await scheduler({ db });
@@ -45,7 +45,7 @@ describe("a scheduler that hears nothing", () => {
     expect(asked("claim-take-over")).toBeGreaterThanOrEqual(7);
   });
 
-  it("no longer looks for orphans when a lease's time has passed since a job ended", async () => {
+  it("stops looking for orphans when a job ended longer ago than a lease lasts", async () => {
     const { db } = await testDatabase();
     await db.rows(
       adhoc(`INSERT INTO job (kind, state, hostname, pid, version, lease_until, ended_at)
@@ -56,13 +56,13 @@ describe("a scheduler that hears nothing", () => {
     expect(asked("job-bury")).toBe(0);
   });
 
-  it("looks at everything at every heartbeat when wake-ups are off", async () => {
+  it("sweeps at every heartbeat when wake-ups are disabled", async () => {
     const { heartbeats, asked } = await scheduler({ enabled: false });
     await heartbeats(6);
     expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
   });
 
-  it("looks at everything at every heartbeat while the connection that listens is down", async () => {
+  it("sweeps at every heartbeat while the listening connection is down", async () => {
     const { db, url } = await testDatabase();
     const proxy = await pgProxy(url);
     const remote = Database.connect(proxy.url);
@@ -70,14 +70,14 @@ describe("a scheduler that hears nothing", () => {
       await remote.close();
       await proxy.close();
     });
-    // Only the listener goes through the proxy.
+    // Only the listening connection goes through the proxy.
     const { heartbeats, asked } = await scheduler({ db, listener: remote });
     proxy.set({ kind: "cut" });
     await heartbeats(6);
     expect(asked("job-peers")).toBeGreaterThanOrEqual(5);
   });
 
-  it("looks at everything at the heartbeat after a wake-up", async () => {
+  it("sweeps at the heartbeat after a wake-up", async () => {
     const { heartbeats, asked, hear } = await scheduler();
     await heartbeats(4, () => hear("run:1"));
     expect(asked("job-peers")).toBeGreaterThanOrEqual(3);
@@ -108,7 +108,7 @@ describe("a scheduler that hears nothing", () => {
       await job.stop(0);
       await wakeUps.close();
     });
-    /** From the first heartbeat on, so that what starting looks at is not counted. */
+    /** Counts from the first heartbeat, without the queries at the start. */
     const heartbeats = async (count: number, between = () => {}) => {
       while (asked("job-renew") === 0) await sleep(5);
       rows.mockClear();

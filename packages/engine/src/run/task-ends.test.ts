@@ -1,4 +1,4 @@
-/** By which code and with which words tasks end that wait in vain, or ask for a run that cannot be. */
+/** Codes and messages of tasks whose wait times out, or that trigger a run that cannot be created. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { TryLogReader } from "../api/task/log-files.ts";
@@ -51,7 +51,7 @@ beforeAll(async () => {
 const reasons = async (id: number) =>
   Object.fromEntries(Object.entries(await rig.tasks(id)).map(([task, row]) => [task, row.reason ?? ""]));
 
-it("a sensor whose time is over says so by one code, in every mode, with what it waited for, and in its log", async () => {
+it("a sensor timeout has one code in every mode, and names the awaited object in its reason and its log", async () => {
   const id = await rig.trigger("sensors");
   expect(await rig.ended(id)).toBe("failed");
   const found = await reasons(id);
@@ -73,7 +73,7 @@ it("a sensor whose time is over says so by one code, in every mode, with what it
   );
 });
 
-it("a run that cannot be made is refused by its own code, and none is made", async () => {
+it("a run that cannot be created is rejected with a specific code", async () => {
   const id = await rig.trigger("triggers");
   expect(await rig.ended(id)).toBe("failed");
   const found = await reasons(id);

@@ -1,4 +1,4 @@
-/** `onCancel`: what happens when a wait ends without its event. No triggerer runs: the test fires what is to fire. */
+/** `onCancel` hooks, which run when a wait ends without its event. No triggerer runs: the test fires the triggers. */
 import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
@@ -85,7 +85,7 @@ const said = async (...expected: string[]) => {
     `the hooks to run; so far: ${lines()}`,
     10_000,
   );
-  await rig.until(async () => (await callbacks()) === 0, "their rows to go");
+  await rig.until(async () => (await callbacks()) === 0, "their rows to be deleted");
   expect(lines()).toEqual(expected);
 };
 const waiting = async (dagId: string, count = 1) => {
@@ -116,7 +116,7 @@ it("runs the operator's hook within a second of a cancel, with args and kwargs o
   await said("operator j j! cancelled a -1 ada");
 });
 
-it("runs it for a marked and for a cleared task, once per wait, and not for one that its event ended", async () => {
+it("runs the hook once per wait of a marked or cleared task, and not for a wait that its event ended", async () => {
   const tasks = (id: number) => [{ dagRunId: id, tasks: [{ taskId: "a", mapIndex: null }] }];
   const marked = await waiting("job");
   await rig.db.transaction((tx) => markTasks(tx, { runs: tasks(marked), state: "success", dryRun: false }));
@@ -137,13 +137,13 @@ it("runs it for a marked and for a cleared task, once per wait, and not for one 
   expect(await callbacks()).toBe(0);
 });
 
-it("tells a wait that was out of time from one that was cancelled", async () => {
+it("passes the reason timeout to the hook of a wait that timed out", async () => {
   const id = await rig.trigger("late");
   expect(await rig.ended(id)).toBe("failed");
   await said("operator l l! timeout a -1 ada");
 });
 
-it("runs the hook of a function task, but not when the function goes on after a timeout", async () => {
+it("runs the hook of a function task, but not when the function continues after a timeout", async () => {
   const resumed = await rig.trigger("resumes");
   expect(await rig.ended(resumed)).toBe("success");
   const tried = await rig.trigger("tried");
@@ -156,18 +156,18 @@ it("runs the hook of a function task, but not when the function goes on after a 
   );
 });
 
-it("runs the hook of the trigger's class, alone, in a node and in a joint wait", async () => {
+it("runs the hook of the trigger class for a trigger task and for a joint wait", async () => {
   await cancel(await waiting("node"));
   await cancel(await waiting("joint"));
   await said("trigger 2 cancelled {}", "trigger n cancelled {}");
 });
 
-it("makes the operator of each item again", async () => {
+it("runs the hook with the operator of each mapped item", async () => {
   await cancel(await waiting("mapped", 2));
   await said("operator x x! cancelled a 0 ada", "operator y y! cancelled a 1 ada");
 });
 
-it("runs the hook of one wait and leaves another on the same trigger alone", async () => {
+it("runs the hook of one wait and keeps another wait on the same trigger", async () => {
   const [one, other] = [await waiting("node"), await waiting("node")];
   await cancel(one);
   await said("trigger n cancelled {}");
@@ -177,31 +177,31 @@ it("runs the hook of one wait and leaves another on the same trigger alone", asy
   await said("trigger n cancelled {}", "trigger n cancelled {}");
 });
 
-it("runs the hook when the trigger had fired, and the task was cancelled before it went on", async () => {
+it("runs the hook when the task is cancelled after its trigger fired and before it resumed", async () => {
   const id = await waiting("job");
   await fire(id, false);
   await cancel(id);
   await said("operator j j! cancelled a -1 ada");
 });
 
-it("is delivered though every process has died and the run is deleted", async () => {
+it("runs the hook although every process has died and the run is deleted", async () => {
   const id = await waiting("job");
   await scheduler.stop(0);
   await cancel(id);
   await rig.db.transaction((tx) => deleteRun(tx, id));
-  // A scheduler that took it, and died over it.
+  // A dead scheduler that owned the callback.
   const dead = await rig.db.one<{ id: number }>(
     adhoc(`INSERT INTO job (kind, hostname, pid, version, state, lease_until)
            VALUES ('scheduler', 'gone', 1, '0', 'dead', now()) RETURNING id`),
   );
   await rig.db.rows(adhoc("UPDATE callback SET owner_job = $1"), [dead?.id]);
   expect(await callbacks()).toBe(1);
-  // A sweep each second instead of each tenth.
+  // A sweep every second instead of every ten seconds.
   scheduler = await rig.scheduler({ lease: { ...LEASE, renewMs: 200 } });
   await said("operator j j! cancelled a -1 ada");
 });
 
-it("is run again when its process was killed", async () => {
+it("runs the hook again when its process was killed", async () => {
   await cancel(await waiting("killed"));
   await rig.until(async () => lines().length > 0, "the hook", 30_000);
   await said("operator k k! cancelled a -1 ada");

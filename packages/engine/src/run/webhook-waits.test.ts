@@ -1,4 +1,4 @@
-/** Tasks that wait for calls: of a webhook that is called before they wait, of one that is called more than once. */
+/** Tasks that wait for webhook calls that arrive before the wait, or more than once. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { createTriggerer } from "../process/triggerer.ts";
@@ -62,7 +62,7 @@ const ring = async (name: string, body: string) => {
   rig.wakeUps.send("fired");
 };
 
-it("counts calls since the run began, each once for a task, however it waits", async () => {
+it("counts webhook calls since the run began, each once per task, in every kind of wait", async () => {
   const { existsSync, writeFileSync } = await import("node:fs");
   await ring("a", "too early");
   await rig.scheduler();

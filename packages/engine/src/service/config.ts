@@ -38,9 +38,9 @@ export interface Config {
   readonly taskUser: string | undefined;
   /** Additional environment variables for user code; `*` stands for any text. */
   readonly taskEnv: readonly string[];
-  /** Grace period after a task is asked to stop, before its process group is killed. */
+  /** Grace period between the stop request of a task and the kill of its process group. */
   readonly stopGraceMs: number;
-  /** How long running tasks may continue after a scheduler was asked to stop. Undefined: the default of the command. */
+  /** How long running tasks may continue after a scheduler received a stop request. Undefined: the default of the command. */
   readonly drainMs: number | undefined;
   /** Maximum number of items that a mapped task may run over. */
   readonly maxMapLength: number;

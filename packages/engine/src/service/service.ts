@@ -7,7 +7,7 @@ export interface Service {
   start(): Promise<void>;
   /** Before a stop: accepts no further work, and gives active work a limited time to end. */
   drain?(): Promise<void>;
-  /** Ends a drain in progress: running work is asked to stop. False if there is none. */
+  /** Ends a drain in progress: running work receives a stop request. False if there is no drain. */
   endDrain?(): boolean;
   stop(): Promise<void>;
 }

@@ -85,7 +85,7 @@ it("delivers states to signal-driven runs, too", async () => {
 describe("a listener", () => {
   it("of other namespaces is not woken by states", async () => {
     const other = await heard("default", "*");
-    const own = await heard("run", "nobody/*");
+    const own = await heard("run", "unknown/*");
     // Both share one reader of the log: while one listener reads states, both receive what was found.
     await database.rows(
       adhoc("INSERT INTO signal (namespace, key, sender) VALUES ('default', 'unannounced', 'test')"),
