@@ -137,7 +137,7 @@ export interface BareScheduler {
 
 /** Code that is never run, as a bundle. */
 export function bundleOf(code: string): NamedBundle {
-  return { hash: artefactHash(code), head: "", prelude: null, code, sourceMap: null };
+  return { hash: artefactHash(code), head: "", sharedChunk: null, code, sourceMap: null };
 }
 
 /** A scheduler with another executor, and nothing else. */

@@ -2,12 +2,12 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
-import type { Orders } from "./participant.ts";
+import type { Commands } from "./participant.ts";
 import type { Way } from "./service.ts";
 
 export interface Order {
   readonly id: number;
-  readonly name: keyof Orders;
+  readonly name: keyof Commands;
   readonly argument: unknown;
 }
 
@@ -17,7 +17,7 @@ export interface Answer {
   readonly error?: string;
 }
 
-export interface ParticipantProcess extends Orders {
+export interface ParticipantProcess extends Commands {
   stop(): Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export async function startParticipant(way: Way): Promise<ParticipantProcess> {
   };
 }
 
-function teller(child: ChildProcess): <T>(name: keyof Orders, argument?: unknown) => Promise<T> {
+function teller(child: ChildProcess): <T>(name: keyof Commands, argument?: unknown) => Promise<T> {
   const open = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   let last = 0;
   child.on("message", ({ error, id, value }: Answer) => {

@@ -33,7 +33,7 @@ export interface Moment {
 }
 
 /** The results of commands. */
-export interface Orders {
+export interface Commands {
   /** Resolves when all listeners are active. */
   listen(order: ListenOrder): Promise<null>;
   /** Resolves, with the time, when all listeners together have received this many signals since the last `forget`. */
@@ -47,7 +47,7 @@ export interface Orders {
   pace(order: PaceOrder): Promise<{ sent: Moment[]; stored: Moment[] }>;
 }
 
-export class Participant implements Orders {
+export class Participant implements Commands {
   readonly #service: SignalService;
   readonly #listening: Listening[] = [];
   #heard = 0;

@@ -1,5 +1,5 @@
 /** The truth table of docs/guides/signals.md: every row is defined with the SDK and evaluated by the model. */
-import { type Heard, RuleBook, RuleSet } from "@tradewind/engine/model";
+import { type Fact, RuleBook, RuleSet } from "@tradewind/engine/model";
 import { all, any, conf, dag, restart, signal, start, stop } from "@tradewind/sdk";
 import { PROGRAM } from "@tradewind/sdk/program";
 import { describe, expect, it } from "vitest";
@@ -27,7 +27,7 @@ describe("the truth table in docs/guides/signals.md", () => {
   for (const { rule, heard, fires } of rows) {
     it(`${rule} on ${heard.join(", ")} fires at ${fires}`, () => {
       const book = new RuleBook(rulesOf(rule), RUN);
-      const at = heard.flatMap((each, index) => book.hear(heardOf(each, index + 1)).map(() => index + 1));
+      const at = heard.flatMap((each, index) => book.receive(heardOf(each, index + 1)).map(() => index + 1));
       expect(at.join(", ") || "never").toBe(fires);
     });
   }
@@ -56,7 +56,7 @@ function rulesOf(rule: string): RuleSet {
 }
 
 /** `a`, `a={"n":1}`, `own a`, `task load`. */
-function heardOf(text: string, version: number): Heard {
+function heardOf(text: string, version: number): Fact {
   const [, who, name = "", value] = /^(?:(own|task) )?([\w.]+)(?:=(.+))?$/.exec(text) ?? [];
   if (who === "task") return { kind: "task", taskId: name, version };
   const from = who === "own" ? { dagId: "d", runId: "r" } : null;

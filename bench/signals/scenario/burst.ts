@@ -79,13 +79,13 @@ async function burst(rig: Rig, count: number): Promise<void> {
       sender: "bench",
     }));
     await rig.database.transaction((tx) => sendSignals(tx, page));
-    rig.scheduler["askSignals"]();
+    rig.scheduler["requestSignals"]();
   }
   await worked(rig.database, id!, count);
   await rig.database.transaction((tx) =>
     sendSignals(tx, [{ namespace: "default", key: "over", value: null, sender: "bench" }]),
   );
-  rig.scheduler["askSignals"]();
+  rig.scheduler["requestSignals"]();
   await rig.ended([id!]);
 }
 

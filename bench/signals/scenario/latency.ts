@@ -7,7 +7,7 @@ import type { Bar, Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { digits, quantile } from "../../statistics.ts";
 import { watchLateness } from "../lateness.ts";
-import { type Orders, Participant } from "../participant.ts";
+import { type Commands, Participant } from "../participant.ts";
 import { startParticipant } from "../participant-process.ts";
 import { openService, type Way } from "../service.ts";
 import type { Stage } from "../stage.ts";
@@ -136,8 +136,8 @@ async function between(stage: Stage, way: Way, how: Omit<How, "scenario">): Prom
 }
 
 interface Ends {
-  readonly sender: Pick<Orders, "pace">;
-  readonly listener: Pick<Orders, "listen" | "unlisten" | "heard" | "forget" | "arrivals">;
+  readonly sender: Pick<Commands, "pace">;
+  readonly listener: Pick<Commands, "listen" | "unlisten" | "heard" | "forget" | "arrivals">;
 }
 
 async function measure(ends: Ends, how: How): Promise<Figure[]> {

@@ -4,7 +4,7 @@ import { withRemedy } from "./client/missing.ts";
 import { COMPLETE, complete } from "./completion/complete.ts";
 import { Interrupted, USAGE } from "./errors.ts";
 import { EXIT } from "./exit-code.ts";
-import { printError, tell, withCode } from "./output/error.ts";
+import { describeError, printError, withCode } from "./output/error.ts";
 import { showDatesIn } from "./output/when.ts";
 import { buildProgram } from "./program.ts";
 import { type Host, Session } from "./session.ts";
@@ -53,7 +53,7 @@ export async function run(argv: readonly string[], host: Host): Promise<number> 
       if (error.exitCode === 0) return EXIT.ok;
       if (!style.json) return EXIT.usage;
     }
-    const told = tell(await withRemedy(error, session));
+    const told = describeError(await withRemedy(error, session));
     printError(terminal, told, style);
     return told.exit;
   }

@@ -94,7 +94,7 @@ export type {
   RunContext,
   SendContext,
   SendOptions,
-  StartingSignal,
+  StartSignal,
   StepContext,
   TaskContext,
   TaskLog,
@@ -134,9 +134,9 @@ export {
   type SignalParams,
   type SignalSchedule,
 } from "./schedule/schedule.ts";
-export { type Due, type DueBefore, Timetable, type TimetableQuestion } from "./schedule/timetable.ts";
+export { type Due, type DueBefore, Timetable, type TimetableQuery } from "./schedule/timetable.ts";
 export { type Control, fail, skip, TaskFailed, TaskSkipped } from "./signal/control.ts";
-export { type HeardSignal, SignalAction, type SignalContext } from "./signal/reaction.ts";
+export { type IncomingSignal, SignalAction, type SignalContext } from "./signal/reaction.ts";
 export {
   type AnySignal,
   type Match,

@@ -2,7 +2,7 @@ import {
   all,
   cron,
   dag,
-  type HeardSignal,
+  type IncomingSignal,
   Operator,
   restart,
   SignalAction,
@@ -418,7 +418,7 @@ describe("onSignal", () => {
     execute() {
       return this.args.limit;
     }
-    override onSignal({ value }: HeardSignal) {
+    override onSignal({ value }: IncomingSignal) {
       if (value === -1) throw new Error("negative");
       return (value as number) > this.args.limit ? SignalAction.START : SignalAction.NONE;
     }

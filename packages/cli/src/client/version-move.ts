@@ -26,7 +26,7 @@ export async function findMove(client: Client, dagId: string, runId: string): Pr
 }
 
 /** The tasks that run again, and the text about the move around their names. */
-export function tellMove(
+export function describeMove(
   affected: readonly TaskInstance[],
   move: VersionMove | null,
 ): { readonly again: readonly TaskInstance[]; readonly where: string; readonly others: string } {

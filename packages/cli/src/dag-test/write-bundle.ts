@@ -7,7 +7,7 @@ export type Bundled = Extract<BundleResult, { kind: "bundled" }>;
 
 /** Writes the bundle so that stacks show source lines; returns its path. */
 export async function writeBundle(bundle: Bundled, from: string, to: string): Promise<string> {
-  const preludes = await Promise.all(bundle.preludes.map(({ path }) => readFile(path, "utf8")));
+  const sharedChunks = await Promise.all(bundle.sharedChunks.map(({ path }) => readFile(path, "utf8")));
   const map = JSON.parse(bundle.map) as { sources: string[] };
   const sources = map.sources.map((source) => pathToFileURL(resolve(from, source)).href);
   const path = join(to, "dag.mjs");
@@ -17,7 +17,7 @@ export async function writeBundle(bundle: Bundled, from: string, to: string): Pr
   // The stored artefact does not name its map, because its bytes are its identity. This copy may.
   await writeFile(
     path,
-    `${bundle.banner}${preludes.join("")}${bundle.body}\n//# sourceMappingURL=dag.mjs.map\n`,
+    `${bundle.banner}${sharedChunks.join("")}${bundle.body}\n//# sourceMappingURL=dag.mjs.map\n`,
   );
   return path;
 }

@@ -55,7 +55,7 @@ export async function showActivity(
   const ends = since.getTime() + FIRST_MINUTE_MS;
   const news = new News();
   const paths = new SourcePaths([folder]);
-  const watching = await watch((topic) => news.hear(topic)).catch(() => undefined);
+  const watching = await watch((topic) => news.receive(topic)).catch(() => undefined);
   const hint = hintWhenQuiet(session, client, { folder, shown, signal });
   let isFirstMinute = true;
   let from = since;
@@ -64,7 +64,7 @@ export async function showActivity(
       isFirstMinute = false;
       session.note("  (From now on, only failed runs and broken files are shown here.)");
     }
-    const { dags, runs } = news.take();
+    const { dags, runs } = news.drain();
     try {
       // Await the request even during a stop: this process also runs the server that answers it.
       if (dags && isFirstMinute) await showDags(session, client, shown.dags);
@@ -72,7 +72,7 @@ export async function showActivity(
       if (runs && !signal.aborted && isFirstMinute) await showRuns(session, client, { shown, from: since });
       if (runs && !signal.aborted) from = await showFailedRuns(session, client, { shown, from });
     } catch (error) {
-      news.hear("");
+      news.receive("");
       if (session.options.verbose)
         session.note(`  (${error instanceof Error ? error.message : String(error)})`);
     }
@@ -89,13 +89,13 @@ class News {
   #dags = true;
   #runs = true;
 
-  hear(topic: string): void {
+  receive(topic: string): void {
     this.#dags ||= topic === "" || topic === "dags";
     this.#runs ||= topic === "" || topic === "ended" || topic.startsWith("run:");
     if (this.#dags || this.#runs) this.#bell.emit("news");
   }
 
-  take(): { readonly dags: boolean; readonly runs: boolean } {
+  drain(): { readonly dags: boolean; readonly runs: boolean } {
     const taken = { dags: this.#dags, runs: this.#runs };
     this.#dags = false;
     this.#runs = false;
@@ -105,7 +105,7 @@ class News {
   async next(over: AbortSignal): Promise<void> {
     if (this.#dags || this.#runs) return;
     const signal = AbortSignal.any([over, AbortSignal.timeout(FALLBACK_MS)]);
-    await once(this.#bell, "news", { signal }).catch(() => this.hear(""));
+    await once(this.#bell, "news", { signal }).catch(() => this.receive(""));
   }
 }
 

@@ -5,7 +5,7 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Terminal } from "../terminal.ts";
 
 /** An error from any source in the form that is printed. */
-interface Told {
+interface ShownError {
   /** null: an unexpected error. */
   readonly code: string | null;
   readonly message: string;
@@ -26,7 +26,7 @@ const ENGINE_EXITS: Readonly<Record<string, ExitCode>> = {
   HOME_IN_USE: EXIT.conflict,
 };
 
-export function tell(error: unknown): Told {
+export function describeError(error: unknown): ShownError {
   if (error instanceof CliError) {
     const { code, message, fields, remedy, exit } = error;
     return { code, message, fields, remedy, exit, error };
@@ -52,7 +52,7 @@ export function tell(error: unknown): Told {
 
 export function printError(
   terminal: Terminal,
-  { code, message, fields, remedy, exit, error }: Told,
+  { code, message, fields, remedy, exit, error }: ShownError,
   { json, verbose }: { readonly json: boolean; readonly verbose: boolean },
 ): void {
   if (json) {

@@ -49,7 +49,7 @@ test("leaves out frames of the engine and of Node until the next stack", () => {
   const lines = [
     "Error: no",
     "    at load (dags:/etl.ts:3:5)",
-    "    at async enter (file:///home/bundles/prelude-0a1b.mjs:9:9)",
+    "    at async enter (file:///home/bundles/chunk-0a1b.mjs:9:9)",
     "    at process.processTicksAndRejections (node:internal/process/task_queues:104:5)",
     "    at async other (dags:/etl.ts:9:5)",
     "    at tradewindCallsUserCode (anywhere.mjs:1:1)",

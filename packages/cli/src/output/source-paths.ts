@@ -14,7 +14,7 @@ const FRAME = /^\s+at /;
 const BORDER = "tradewindCallsUserCode";
 /** Bundled code that no source map covers, and Node's own. */
 const ENGINE_FRAME =
-  /\/(?:prelude-[0-9a-f]+\.mjs|task-runner-[0-9a-f]+\/main\.mjs|tradewind-test-\w+\/dag\.mjs):\d+:\d+\)?$|\bnode:internal\//;
+  /\/(?:chunk-[0-9a-f]+\.mjs|task-runner-[0-9a-f]+\/main\.mjs|tradewind-test-\w+\/dag\.mjs):\d+:\d+\)?$|\bnode:internal\//;
 
 const IN_BUNDLE = /\bdags:\/([^\s():]+)(?=:\d+:\d+)/g;
 const ON_MACHINE = /(^\s+at (?:.* \()?)((?:file:\/\/)?\/[^():]+)(?=:\d+:\d+\)?$)/gm;

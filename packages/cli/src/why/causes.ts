@@ -62,7 +62,7 @@ export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): P
 
 class Explanation {
   readonly #facts: RunFacts;
-  readonly #told = new Set<string>();
+  readonly #explained = new Set<string>();
 
   constructor(facts: RunFacts) {
     this.#facts = facts;
@@ -96,7 +96,8 @@ class Explanation {
     for (const { code, dag_run_id, message, tasks = [] } of reasons) {
       const theirs = facts.ofRun(dag_run_id);
       const because: Cause[] = [];
-      for (const task of tasks.slice(0, WIDEST)) because.push(await this.#tellOnce(task, theirs, depth + 1));
+      for (const task of tasks.slice(0, WIDEST))
+        because.push(await this.#explainOnce(task, theirs, depth + 1));
       if (tasks.length > WIDEST) because.push(cause(`and ${tasks.length - WIDEST} more before it`));
       if (code === "UPSTREAM_DECIDED" && because.length > 0) all.push(...because);
       else all.push({ code, says: clause(message), because });
@@ -104,7 +105,7 @@ class Explanation {
     return all;
   }
 
-  async #tellOnce(named: NamedTask, facts: RunFacts, depth: number): Promise<Cause> {
+  async #explainOnce(named: NamedTask, facts: RunFacts, depth: number): Promise<Cause> {
     const place = { taskId: named.task_id, mapIndex: named.map_index, facts };
     const instance = await this.#instance(place);
     const where = facts === this.#facts ? "" : ` of run ${facts.runId}`;
@@ -112,8 +113,8 @@ class Explanation {
       ? `${instanceName(instance)}${where} ${stateSentence(instance)}`
       : `${await this.#nameOf(named, facts)}${where} ${named.state === null ? "has not started" : `is ${named.state}`}`;
     const key = `${place.mapIndex} ${place.taskId} ${facts.runId}`;
-    if (this.#told.has(key) || depth >= DEEPEST) return cause(says);
-    this.#told.add(key);
+    if (this.#explained.has(key) || depth >= DEEPEST) return cause(says);
+    this.#explained.add(key);
     return cause(says, await this.causes(place, depth));
   }
 

@@ -10,7 +10,7 @@ import { type Cause, causesOf } from "./causes.ts";
 import { RunFacts, type Verdict } from "./run-facts.ts";
 
 /** @param instance undefined: its run has not started. */
-export async function noteEmptyLog(
+export async function explainEmptyLog(
   session: Session,
   name: InstanceName,
   { instance, tryNumber }: { readonly instance: TaskInstance | undefined; readonly tryNumber: number },
@@ -24,7 +24,7 @@ export async function noteEmptyLog(
 }
 
 /** Explains why the tasks of a run have no state yet; returns false if the run has started. */
-export async function noteUnstartedRun(session: Session, dagId: string, runId: string): Promise<boolean> {
+export async function explainUnstartedRun(session: Session, dagId: string, runId: string): Promise<boolean> {
   const { client } = session;
   const what = `cannot list the tasks of the run ${runId} of ${dagId}`;
   const { state } = await client.get<DagRun>(path`/dags/${dagId}/dagRuns/${runId}`, { what });

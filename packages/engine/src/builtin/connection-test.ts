@@ -57,12 +57,12 @@ export async function testConnection(
 }
 
 function probeOf(type: string): Probe {
-  if (/^postgres(?:ql)?$/.test(type)) return askPostgres;
-  if (/^rediss?$/.test(type)) return askRedis;
-  return /^https?$/.test(type) ? askHttp : connectOnly;
+  if (/^postgres(?:ql)?$/.test(type)) return probePostgres;
+  if (/^rediss?$/.test(type)) return probeRedis;
+  return /^https?$/.test(type) ? probeHttp : connectOnly;
 }
 
-const askPostgres: Probe = async (connection) => {
+const probePostgres: Probe = async (connection) => {
   const { host, login, port } = connection.facts;
   const pool = holdPool(connection);
   try {
@@ -74,7 +74,7 @@ const askPostgres: Probe = async (connection) => {
   return { tested: "credentials", address: `${host}:${port ?? 5432}`, answer: `SELECT 1 succeeded${who}` };
 };
 
-const askRedis: Probe = async (connection, signal) => {
+const probeRedis: Probe = async (connection, signal) => {
   const { host, port } = connection.facts;
   const redis = new RedisClient(connection);
   try {
@@ -86,7 +86,7 @@ const askRedis: Probe = async (connection, signal) => {
 };
 
 /** Credentials are sent to this address only: redirects are not followed. */
-const askHttp: Probe = async (connection, signal) => {
+const probeHttp: Probe = async (connection, signal) => {
   const url = addressOf(connection);
   if (url === null) throw connection.unusable("it has no host");
   const headers = new Headers(connection.options("headers"));

@@ -13,8 +13,8 @@ import { members, text, whole } from "./argument-readers.ts";
 import { globMatcher, hasWildcard } from "./glob.ts";
 import { listedKind } from "./poll-loop.ts";
 import { SharedClients } from "./shared-clients.ts";
-import type { Thing } from "./sights.ts";
 import { badArguments } from "./trigger-error.ts";
+import type { Thing } from "./watches.ts";
 
 const KIND = "tradewind.file";
 /** A file that was unchanged for this long counts as written; a file that changes all the time is not awaited. */
@@ -111,7 +111,7 @@ class WatchedFolder {
       this.listener?.(name === null ? null : join(this.#folder, name));
   };
   #held: { readonly client: FolderWatch; release(): void } | null = null;
-  #told = false;
+  #isReported = false;
 
   constructor(folder: string, name: string, onMissing: (reason: string) => void) {
     this.#folder = folder;
@@ -128,8 +128,8 @@ class WatchedFolder {
       held.client.watcher.once("close", this.#lost).once("error", this.#lost);
       this.#held = held;
     } catch (error) {
-      if (!this.#told) this.#onMissing((error as Error).message);
-      this.#told = true;
+      if (!this.#isReported) this.#onMissing((error as Error).message);
+      this.#isReported = true;
     }
   }
 

@@ -21,8 +21,8 @@ import {
 } from "./argument-readers.ts";
 import { type OpenConnection, openConnection } from "./connection.ts";
 import { polledKind } from "./poll-loop.ts";
-import type { Sight } from "./sights.ts";
 import { badArguments, refused } from "./trigger-error.ts";
+import type { Sight } from "./watches.ts";
 
 const KIND = "tradewind.http";
 /** Maximum number of bytes to read. */
@@ -58,7 +58,7 @@ export const httpKind = polledKind(KIND, {
     return {
       place: `http ${target.url.host}`,
       limit: LOOKS_PER_HOST,
-      look: async (signal) => sightOf(args, target, await ask(args, target, signal), host),
+      poll: async (signal) => sightOf(args, target, await request(args, target, signal), host),
     };
   },
 });
@@ -128,7 +128,7 @@ interface Answer {
 }
 
 /** Follows redirects itself: headers and credentials must not be sent to another origin. */
-async function ask(args: HttpArgs, target: Target, signal: AbortSignal): Promise<Answer> {
+async function request(args: HttpArgs, target: Target, signal: AbortSignal): Promise<Answer> {
   let url = target.url;
   let method = args.method;
   for (let hop = 0; ; hop++) {

@@ -5,11 +5,11 @@ import { callOf, startTrigger, TestHost } from "../../test/support/trigger-host.
 import { anyText, members, whole } from "./argument-readers.ts";
 import { builtinTrigger, checkBuiltin } from "./index.ts";
 import { listedKind, polledKind } from "./poll-loop.ts";
-import type { Sight, Thing, View } from "./sights.ts";
 import { refused } from "./trigger-error.ts";
+import type { Sight, Thing, View } from "./watches.ts";
 
 /** A kind whose polls the test controls. */
-function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | "again" | "never" } = {}) {
+function kindOf(look: View["poll"], more: Partial<View> & { again?: "changed" | "again" | "never" } = {}) {
   const { again = "changed", ...view } = more;
   return polledKind("tradewind.file", {
     args: members({ path: anyText, intervalMs: whole(1) }),
@@ -17,7 +17,7 @@ function kindOf(look: View["look"], more: Partial<View> & { again?: "changed" | 
     again,
     open: async (_args, _host, hide) => {
       hide("open-sesame");
-      return { place: "somewhere", limit: 3, look, ...view };
+      return { place: "somewhere", limit: 3, poll: look, ...view };
     },
   });
 }
@@ -26,7 +26,7 @@ const start = (kind: ReturnType<typeof kindOf>, host: TriggerHost, intervalMs = 
   kind.program.start({ path: "", intervalMs }, host);
 
 /** Polls that return these results, one after the other, then the last forever. */
-function seeing(...sights: (Sight | Error)[]): View["look"] {
+function seeing(...sights: (Sight | Error)[]): View["poll"] {
   let at = 0;
   return async () => {
     const sight = sights[Math.min(at++, sights.length - 1)] as Sight | Error;

@@ -3,7 +3,7 @@
  * poll-backoff.ts after a failure. Its client is opened again after every failure, so that a changed connection (a new
  * password, another host) is used without a restart.
  *
- * It fires when its condition holds, and again when the condition has returned (sights.ts). A wait uses the first event
+ * It fires when its condition holds, and again when the condition has returned (watches.ts). A wait uses the first event
  * and stops the trigger; a schedule continues.
  */
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
@@ -21,7 +21,7 @@ import {
   ThingWatch,
   type View,
   type Watch,
-} from "./sights.ts";
+} from "./watches.ts";
 
 /** Time limit of a single poll. */
 const LOOK_TIMEOUT_MS = 30_000;
@@ -86,7 +86,7 @@ async function checkOnce<A, V extends Place>(
       kind.open(args, host, (secret) => void patience.mask.add(secret)),
       host.abort,
     );
-    const { fresh, note } = await lookOnce(kind.watchFrom(host), view, host);
+    const { fresh, note } = await pollOnce(kind.watchFrom(host), view, host);
     if (fresh[0] === undefined && note !== null) host.log("info", note);
     return fresh[0]?.payload;
   } catch (error) {
@@ -116,9 +116,9 @@ async function* poll<A, V extends Place>(
         if (view === undefined) {
           view = await opened(kind.open(args, host, hide), host.abort);
           // After it has fired there is no hurry: a file that is being written would fire with every write.
-          view.watch?.((name) => watch.isWorthALook(name) && pause.hurry());
+          view.watch?.((name) => watch.mayBeNew(name) && pause.hurry());
         }
-        seen = await lookOnce(watch, view, host);
+        seen = await pollOnce(watch, view, host);
         patience.succeeded();
         if (seen.note !== null && seen.note !== note) host.log("info", seen.note);
         note = seen.note ?? note;
@@ -142,10 +142,10 @@ async function* poll<A, V extends Place>(
 }
 
 /** The time limit begins when it is the turn of this poll. */
-async function lookOnce<V extends Place>(watch: Watch<V>, view: V, host: TriggerHost): Promise<Seen> {
+async function pollOnce<V extends Place>(watch: Watch<V>, view: V, host: TriggerHost): Promise<Seen> {
   const turn = host.limited(view.place, view.limit, async () => {
     try {
-      return await withDeadline(host.abort, LOOK_TIMEOUT_MS, (signal) => watch.look(view, signal));
+      return await withDeadline(host.abort, LOOK_TIMEOUT_MS, (signal) => watch.poll(view, signal));
     } finally {
       if (!host.abort.aborted) host.polled();
     }

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { processIdentity } from "../service/process-identity.ts";
 import { instant, members, orNull, whole } from "./argument-readers.ts";
 import { polledKind } from "./poll-loop.ts";
-import type { View } from "./sights.ts";
+import type { View } from "./watches.ts";
 
 const INTERVAL_MS = 1_000;
 /** Start times have a resolution of one second, and the boot time they are relative to can be adjusted by one. */
@@ -20,7 +20,7 @@ export const processKind = polledKind("tradewind.process", {
     return {
       place: "process",
       limit: 16,
-      look: async () => {
+      poll: async () => {
         const identity = processIdentity(pid);
         waitedFor ??= identity !== null && isThatOne(identity, startedAt) ? identity : null;
         if (identity !== null && identity === waitedFor) return { note: `process ${pid} is running` };

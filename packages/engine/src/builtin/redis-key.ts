@@ -3,7 +3,7 @@ import { anyText, members, orNull, text, whole } from "./argument-readers.ts";
 import { openConnection } from "./connection.ts";
 import { polledKind } from "./poll-loop.ts";
 import { RedisClient, redisClients } from "./redis-client.ts";
-import type { Sight } from "./sights.ts";
+import type { Sight } from "./watches.ts";
 
 /** They share a socket and cost the server little. */
 const LOOKS_PER_SERVER = 64;
@@ -23,7 +23,7 @@ export const redisKeyKind = polledKind("tradewind.rediskey", {
     return {
       place: `redis ${args.connection}`,
       limit: LOOKS_PER_SERVER,
-      look: async (signal) => sightOf(args.key, args.equals, await read(redis.client, args.key, signal)),
+      poll: async (signal) => sightOf(args.key, args.equals, await read(redis.client, args.key, signal)),
       close: redis.release,
     };
   },

@@ -10,7 +10,7 @@ import { anyText, flag, members, orNull, text, whole } from "./argument-readers.
 import { globMatcher, hasWildcard, literalPrefix } from "./glob.ts";
 import { listedKind, polledKind } from "./poll-loop.ts";
 import { holdS3, s3Failure, statusOf } from "./s3-client.ts";
-import type { Sight, Thing } from "./sights.ts";
+import type { Sight, Thing } from "./watches.ts";
 
 const LOOKS_PER_BUCKET = 8;
 /** Maximum number of keys in the event of a prefix. */
@@ -58,7 +58,7 @@ export const s3PrefixKind = polledKind("tradewind.s3prefix", {
     return {
       place: `s3 ${args.connection ?? ""} ${args.bucket}`,
       limit: LOOKS_PER_BUCKET,
-      look: (signal) => enoughObjects(bucket, args, signal),
+      poll: (signal) => enoughObjects(bucket, args, signal),
       close: s3.release,
     };
   },

@@ -8,9 +8,9 @@ import type pg from "pg";
 import { json, list, members, text, whole } from "./argument-readers.ts";
 import { openConnection } from "./connection.ts";
 import { polledKind } from "./poll-loop.ts";
-import type { Sight } from "./sights.ts";
 import { AS_JSON, holdPool, NUMERIC, SESSIONS } from "./sql-pool.ts";
 import { refused } from "./trigger-error.ts";
+import type { Sight } from "./watches.ts";
 
 const STATEMENT_TIMEOUT_MS = 20_000;
 
@@ -28,13 +28,13 @@ export const sqlKind = polledKind("tradewind.sql", {
     return {
       place: `sql ${args.connection}`,
       limit: SESSIONS,
-      look: (signal) => lookInto(pool.client, args, signal),
+      poll: (signal) => queryOnce(pool.client, args, signal),
       close: pool.release,
     };
   },
 });
 
-async function lookInto(pool: pg.Pool, args: SqlArgs, signal: AbortSignal): Promise<Sight> {
+async function queryOnce(pool: pg.Pool, args: SqlArgs, signal: AbortSignal): Promise<Sight> {
   try {
     const client = await pool.connect();
     // The query of an ended poll must not occupy a session: the session is closed.

@@ -83,7 +83,7 @@ export class BundlerChild {
         stdio: ["ignore", "pipe", "pipe", "ipc"],
       },
     );
-    this.#process.on("message", (message: BundlerReply) => this.#hear(message));
+    this.#process.on("message", (message: BundlerReply) => this.#receive(message));
     this.#process.on("error", (error) => this.#end(`could not be done: ${error.message}`));
     this.#process.on("disconnect", () => this.#kill());
     this.#process.on("exit", (code, signal) => {
@@ -109,7 +109,7 @@ export class BundlerChild {
   }
 
   /** All assigned files but this one, which is being imported: later results for them are ignored. */
-  giveBack(kept: DagFile): DagFile[] {
+  returnQueued(kept: DagFile): DagFile[] {
     const others = [...this.#activeAttempts.values()].filter((file) => file !== kept);
     for (const { file } of others) this.#activeAttempts.delete(file);
     return others;
@@ -135,7 +135,7 @@ export class BundlerChild {
     if (this.#process.connected) this.#process.send(request, () => undefined);
   }
 
-  #hear(message: BundlerReply): void {
+  #receive(message: BundlerReply): void {
     if (this.#gone || this.#cause !== null) return;
     if (message.type === "stray") this.#options.onOutput(message.message);
     else if (message.type === "importing") this.#begin(message.file, message.inputs);

@@ -12,9 +12,9 @@ async function classesOf(files: Readonly<Record<string, string>>): Promise<strin
   const folder = new FolderFixture();
   await folder.write(files);
   const source = { file: "dag.ts", path: join(folder.path, "dag.ts"), text: files["dag.ts"] ?? "" };
-  const { hash, banner, preludes, body } = await buildArtefact(folder.path, source, 1);
+  const { hash, banner, sharedChunks, body } = await buildArtefact(folder.path, source, 1);
   const path = join(folder.path, `${hash}.mjs`);
-  writeFileSync(path, banner + preludes.map(({ code }) => code).join("") + body);
+  writeFileSync(path, banner + sharedChunks.map(({ code }) => code).join("") + body);
   const module = (await import(pathToFileURL(path).href)) as Record<string, unknown>;
   const list = module[CLASSES_EXPORT] as (() => unknown[]) | undefined;
   return list?.().flatMap((each) => {

@@ -95,7 +95,7 @@ export class BundlerPool {
   }
 
   /** The results of late files; each once. */
-  takeLate(): FileResult[] {
+  drainLate(): FileResult[] {
     return this.#lateResults.splice(0);
   }
 
@@ -167,7 +167,7 @@ export class BundlerPool {
     this.#held.set(file.file, child);
     this.#children.delete(child);
     if (child === this.#alone) this.#alone = null;
-    this.#queue.unshift(...child.giveBack(file));
+    this.#queue.unshift(...child.returnQueued(file));
     if (this.#listener.onLate && !this.#late.has(file.file)) {
       this.#late.add(file.file);
       this.#left--;

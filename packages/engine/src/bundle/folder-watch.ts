@@ -30,7 +30,7 @@ export class FolderWatch {
       if (this.#watchers.has(folder)) continue;
       try {
         const watcher = watch(folder, { persistent: false }, (_, name) => {
-          this.#note(name === null ? folder : join(folder, name));
+          this.#recordChange(name === null ? folder : join(folder, name));
         });
         watcher.on("error", () => this.#drop(folder)); // removed or unmounted
         this.#watchers.set(folder, watcher);
@@ -48,7 +48,7 @@ export class FolderWatch {
     for (const folder of [...this.#watchers.keys()]) this.#drop(folder);
   }
 
-  #note(path: string): void {
+  #recordChange(path: string): void {
     this.#changed.add(path);
     this.#timer ??= setTimeout(() => {
       this.#timer = null;

@@ -100,7 +100,7 @@ export class Pass {
     await this.#remove(isFirst ? [...liveFiles(catalogue), ...ledger.files()] : ledger.files());
     const todo = await this.#outdated(files, catalogue);
     await this.#bundle(todo, catalogue);
-    await this.#settleTaken();
+    await this.#resolveMovedDags();
     this.#nameForgetful(isFirst);
     await ledger
       .save()
@@ -155,7 +155,7 @@ export class Pass {
   async #bundle(files: readonly DagFile[], catalogue: ReadonlyMap<string, CatalogueFile>): Promise<void> {
     const { pool } = this.#with;
     const again = new Set(files.map(({ file }) => file));
-    const late = pool.takeLate().filter(({ file }) => !again.has(file.file));
+    const late = pool.drainLate().filter(({ file }) => !again.has(file.file));
     if (files.length + late.length === 0) return;
     const publisher = this.#publisher();
     const errors: Promise<unknown>[] = [];
@@ -265,7 +265,7 @@ export class Pass {
   }
 
   /** A DAG may have moved between two files of this pass, with the old one stored after the new one: check again. */
-  async #settleTaken(): Promise<void> {
+  async #resolveMovedDags(): Promise<void> {
     if (this.#taken.length === 0) return;
     const again = this.#publisher();
     for (const { file, bundled } of this.#taken.splice(0)) again.add(file, bundled);

@@ -19,7 +19,7 @@ it("rejects a bundle whose child names a file outside of its folder, and stores 
   });
   const secret = join(folder, "secret.key");
   await writeFile(secret, "a secret of the engine");
-  const shared = join(folder, "prelude.txt");
+  const shared = join(folder, "sharedChunk.txt");
   await writeFile(shared, "let sdk = 1;\n");
   const refused: string[] = [];
   const publisher = new Publisher({
@@ -40,7 +40,7 @@ it("rejects a bundle whose child names a file outside of its folder, and stores 
     source: "",
   } as const;
   const settled = { unexported: [], inputs: [], settled: true };
-  const preludes = (path: string) => [{ name: "sdk", path }];
+  const sharedChunks = (path: string) => [{ name: "sdk", path }];
   const hash = artefactHash(`let sdk = 1;\n${body}`);
   const add = (name: string, path: string) => {
     const manifests = [manifestOf(name, [{ taskId: "a" }])];
@@ -49,7 +49,7 @@ it("rejects a bundle whose child names a file outside of its folder, and stores 
       ...settled,
       hash,
       manifests,
-      preludes: preludes(path),
+      sharedChunks: sharedChunks(path),
     } as Bundled);
   };
   add("honest", shared);
@@ -57,6 +57,6 @@ it("rejects a bundle whose child names a file outside of its folder, and stores 
   await publisher.drain();
   expect(refused).toEqual(["liar.ts"]);
   expect((await importErrors(test.db))["liar.ts"]).toContain("[BUNDLE_CORRUPT]");
-  const preludesStored = await test.db.rows<{ code: string }>(adhoc("SELECT code FROM prelude"));
-  expect(preludesStored).toEqual([{ code: "let sdk = 1;\n" }]);
+  const sharedChunksStored = await test.db.rows<{ code: string }>(adhoc("SELECT code FROM shared_chunk"));
+  expect(sharedChunksStored).toEqual([{ code: "let sdk = 1;\n" }]);
 });

@@ -5,12 +5,12 @@
 import { createHash } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { artefactHash } from "../code/artefact-hash.ts";
-import type { Bundled, PreludeFile } from "../code/bundled.ts";
+import type { Bundled, SharedChunkFile } from "../code/bundled.ts";
 import { sha256 } from "../code/input-stamps.ts";
 import { readRequirements } from "../code/requirements.ts";
 import { ModelError } from "../model/index.ts";
 import { messageOf } from "../service/errors.ts";
-import type { StoredFile, StoredPrelude } from "../store/dag/bundles.ts";
+import type { StoredFile, StoredSharedChunk } from "../store/dag/bundles.ts";
 import { recordImportError } from "../store/dag/dag-catalogue.ts";
 import {
   type FileOutcome,
@@ -39,7 +39,7 @@ const MAX_WAIT_MS = 250;
 export class Publisher {
   readonly #options: PublisherOptions;
   /** By the paths of their parts. */
-  readonly #preludes = new Map<string, Promise<StoredPrelude>>();
+  readonly #sharedChunks = new Map<string, Promise<StoredSharedChunk>>();
   #waiting: Waiting[] = [];
   #timer: NodeJS.Timeout | null = null;
   #flushing: Promise<void> = Promise.resolve();
@@ -101,23 +101,23 @@ export class Publisher {
 
   /**
    * Null if the code does not match the hash from the bundler child. The child has run user code, and names the files of
-   * its preludes: without this check it could name a file that only this process can read, and have it stored as code.
+   * its shared chunks: without this check it could name a file that only this process can read, and have it stored as code.
    */
   async #publication({ file, bundled }: Waiting): Promise<FilePublication | null> {
-    const { hash, banner, preludes, body, map, source, manifests } = bundled;
-    const prelude = preludes.length === 0 ? null : await this.#prelude(preludes);
-    if (artefactHash(`${banner}${prelude?.code ?? ""}${body}`) !== hash) return null;
+    const { hash, banner, sharedChunks, body, map, source, manifests } = bundled;
+    const sharedChunk = sharedChunks.length === 0 ? null : await this.#sharedChunk(sharedChunks);
+    if (artefactHash(`${banner}${sharedChunk?.code ?? ""}${body}`) !== hash) return null;
     const files = await requiredFiles(bundled);
     if (files === null) return null;
-    const bundle = { hash, head: banner, prelude, code: body, sourceMap: map, files };
+    const bundle = { hash, head: banner, sharedChunk, code: body, sourceMap: map, files };
     return { file, bundle, source, manifests };
   }
 
-  #prelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {
+  #sharedChunk(files: readonly SharedChunkFile[]): Promise<StoredSharedChunk> {
     const key = files.map(({ path }) => path).join("\n");
-    const prelude = this.#preludes.get(key) ?? readPrelude(files);
-    this.#preludes.set(key, prelude);
-    return prelude;
+    const sharedChunk = this.#sharedChunks.get(key) ?? readSharedChunk(files);
+    this.#sharedChunks.set(key, sharedChunk);
+    return sharedChunk;
   }
 
   async #storePart(part: readonly { from: Waiting; publication: FilePublication }[]): Promise<void> {
@@ -160,7 +160,7 @@ async function requiredFiles({ banner, files }: Bundled): Promise<StoredFile[] |
   return stored;
 }
 
-async function readPrelude(files: readonly PreludeFile[]): Promise<StoredPrelude> {
+async function readSharedChunk(files: readonly SharedChunkFile[]): Promise<StoredSharedChunk> {
   const code = (await Promise.all(files.map(({ path }) => readFile(path, "utf8")))).join("");
   const names = files.map(({ name }) => name);
   return { hash: createHash("sha256").update(code).digest("hex"), names, code };

@@ -53,26 +53,26 @@ export class Guardian {
     child.stdin?.on("error", () => {});
     child.on("error", (error) => this.#lost(child, entry, error.message));
     child.on("exit", (code, signal) => this.#lost(child, entry, signal ?? `exit code ${code}`));
-    for (const pid of this.#groups) this.#tell(`+${pid}\n`);
-    this.#tellLease();
+    for (const pid of this.#groups) this.#send(`+${pid}\n`);
+    this.#sendLease();
   }
 
   /** The groups may live until this time of `performance.now()`, unless it is extended. */
   extendLease(endsAt: number): void {
     this.#endsAtMs = Number(process.hrtime.bigint() / 1_000_000n) + Math.floor(endsAt - performance.now());
-    this.#tellLease();
+    this.#sendLease();
   }
 
   watch(pid: number): void {
     this.#groups.add(pid);
-    this.#tell(`+${pid}\n`);
-    this.#tellBackstop(`+${pid}\n`);
+    this.#send(`+${pid}\n`);
+    this.#sendToBackstop(`+${pid}\n`);
   }
 
   release(pid: number): void {
     if (!this.#groups.delete(pid)) return;
-    this.#tell(`-${pid}\n`);
-    this.#tellBackstop(`-${pid}\n`);
+    this.#send(`-${pid}\n`);
+    this.#sendToBackstop(`-${pid}\n`);
   }
 
   /** The guardian kills the groups that are still on its list, then ends. */
@@ -101,16 +101,16 @@ export class Guardian {
     );
   }
 
-  #tellLease(): void {
-    if (this.#endsAtMs !== null) this.#tell(`=${this.#endsAtMs}\n`);
+  #sendLease(): void {
+    if (this.#endsAtMs !== null) this.#send(`=${this.#endsAtMs}\n`);
   }
 
-  #tell(line: string): void {
+  #send(line: string): void {
     const stdin = this.#process?.stdin;
     if (stdin?.writable === true) stdin.write(line);
   }
 
-  #tellBackstop(line: string): void {
+  #sendToBackstop(line: string): void {
     const stdin = this.#backstop?.stdin;
     if (stdin?.writable === true) stdin.write(line);
   }

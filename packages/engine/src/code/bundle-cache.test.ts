@@ -9,10 +9,10 @@ import { type BundleText, bundleText } from "./bundle-text.ts";
 
 const CODE = "export const it = 1;\n";
 const HASH = artefactHash(CODE);
-const PRELUDE = { hash: "abc123", names: ["one", "two"], code: "let one = 1;\nlet two = 2;\n" };
+const SHARED_CHUNK = { hash: "abc123", names: ["one", "two"], code: "let one = 1;\nlet two = 2;\n" };
 const HEAD = "// head\n";
 const BODIES = ["\nexport const sum = one + two;\n", "\nexport const sum = two + one;\n"] as const;
-const [SUM, OTHER] = BODIES.map((body) => artefactHash(HEAD + PRELUDE.code + body)) as [string, string];
+const [SUM, OTHER] = BODIES.map((body) => artefactHash(HEAD + SHARED_CHUNK.code + body)) as [string, string];
 let dir: string;
 let fetched: string[];
 
@@ -55,15 +55,15 @@ test("the shared part of bundles is one file beside them, and is restored if los
       return bundleText(stored(hash));
     });
   const [first, second] = [await cacheOf().path(SUM), await cacheOf().path(OTHER)];
-  expect(new Set(await readdir(dir))).toEqual(new Set([`${SUM}.mjs`, `${OTHER}.mjs`, "prelude-abc123.mjs"]));
+  expect(new Set(await readdir(dir))).toEqual(new Set([`${SUM}.mjs`, `${OTHER}.mjs`, "chunk-abc123.mjs"]));
   for (const path of [first, second]) expect(await import(path)).toMatchObject({ sum: 3 });
-  // The code begins at the same line as with the prelude in its place: the source map relies on it.
+  // The code begins at the same line as with the shared chunk in its place: the source map relies on it.
   expect((await readFile(first, "utf8")).split("\n").indexOf("export const sum = one + two;")).toBe(4);
 
-  await writeFile(join(dir, "prelude-abc123.mjs"), "");
+  await writeFile(join(dir, "chunk-abc123.mjs"), "");
   await cacheOf().path(SUM);
   expect(fetched).toEqual([SUM, OTHER, SUM]);
-  expect(await readFile(join(dir, "prelude-abc123.mjs"), "utf8")).toContain("export { one, two };");
+  expect(await readFile(join(dir, "chunk-abc123.mjs"), "utf8")).toContain("export { one, two };");
   await cacheOf().path(OTHER);
   expect(fetched).toHaveLength(3);
 });
@@ -71,7 +71,7 @@ test("the shared part of bundles is one file beside them, and is restored if los
 test("a file with any changed part is replaced before it is loaded", async () => {
   const cacheOf = () => new BundleCache(dir, async (hash) => bundleText(stored(hash)));
   const path = await cacheOf().path(SUM);
-  const shared = join(dir, "prelude-abc123.mjs");
+  const shared = join(dir, "chunk-abc123.mjs");
   const whole = { [path]: await readFile(path, "utf8"), [shared]: await readFile(shared, "utf8") };
   for (const [file, text] of Object.entries(whole)) {
     for (const changed of [
@@ -92,7 +92,7 @@ test("stored code that does not match its hash is rejected", async () => {
     bundleText({ ...stored(hash), code: "export const sum = 4;\n" }),
   );
   await expect(changed.path(SUM)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
-  const empty = new BundleCache(dir, async () => ({ code: "", prelude: null }));
+  const empty = new BundleCache(dir, async () => ({ code: "", sharedChunk: null }));
   await expect(empty.path(HASH)).rejects.toMatchObject({ code: "BUNDLE_CORRUPT" });
 });
 
@@ -115,10 +115,10 @@ test("a hash that could be a path is rejected", async () => {
 
 function stored(hash: string): StoredBundle {
   const map = JSON.stringify({ version: 3, sources: ["a.ts"], mappings: "" });
-  return { head: HEAD, prelude: PRELUDE, code: BODIES[hash === SUM ? 0 : 1], sourceMap: map };
+  return { head: HEAD, sharedChunk: SHARED_CHUNK, code: BODIES[hash === SUM ? 0 : 1], sourceMap: map };
 }
 
 async function fetch(hash: string): Promise<BundleText> {
   fetched.push(hash);
-  return { code: CODE, prelude: null };
+  return { code: CODE, sharedChunk: null };
 }

@@ -11,7 +11,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EngineError } from "../service/errors.ts";
 import { BUNDLE_MODULE, fileIn, linkPackages, writeFileTree, writeWhole } from "./bundle-folder.ts";
-import { type BundleText, hasFolder, hasHash, preludeFileOf } from "./bundle-text.ts";
+import { type BundleText, hasFolder, hasHash, sharedChunkFileOf } from "./bundle-text.ts";
 import { sha256 } from "./input-stamps.ts";
 import type { InstalledPackage } from "./installed-package.ts";
 import { packageStamp, requiredPackages } from "./required-packages.ts";
@@ -93,14 +93,14 @@ export class BundleCache {
     const packages = requiredPackages(readRequirements(code), this.#folders);
     const stamp = packageStamp(packages);
     if (packages.length > 0) await linkPackages(dirname(path), packages);
-    this.#noteVersions(packages);
+    this.#recordVersions(packages);
     this.#known.set(hash, { path, packages, stamp });
     const [oldest] = this.#known.keys();
     if (this.#known.size > MOST_KNOWN && oldest !== undefined) this.#known.delete(oldest);
     return path;
   }
 
-  #noteVersions(packages: readonly InstalledPackage[]): void {
+  #recordVersions(packages: readonly InstalledPackage[]): void {
     const isOther = packages.some(
       ({ folder, version }) => (this.#versions.get(folder) ?? version) !== version,
     );
@@ -112,9 +112,9 @@ export class BundleCache {
   async #whole(hash: string): Promise<{ readonly code: string; readonly path: string } | null> {
     for (const path of [this.#file(hash, false), this.#file(hash, true)]) {
       const code = await this.#read(path);
-      const file = preludeFileOf(code);
-      const prelude = file === null ? null : { file, code: await this.#read(join(this.#dir, file)) };
-      if (code !== "" && hasHash({ code, prelude }, hash) && (await hasFiles(code, path)))
+      const file = sharedChunkFileOf(code);
+      const sharedChunk = file === null ? null : { file, code: await this.#read(join(this.#dir, file)) };
+      if (code !== "" && hasHash({ code, sharedChunk }, hash) && (await hasFiles(code, path)))
         return { code, path };
     }
     return null;
@@ -127,7 +127,7 @@ export class BundleCache {
   async #fill(hash: string): Promise<{ readonly code: string; readonly path: string }> {
     const text = await this.#fetch(hash);
     if (!hasHash(text, hash)) throw corrupt("code", hash);
-    const { code, prelude } = text;
+    const { code, sharedChunk } = text;
     const path = this.#file(hash, hasFolder(code));
     await mkdir(dirname(path), { recursive: true });
     for (const [place, fileHash] of Object.entries(readRequirements(code).files)) {
@@ -135,10 +135,10 @@ export class BundleCache {
       if (content === undefined || sha256(content) !== fileHash) throw corrupt(`file ${place}`, hash);
       await writeFileTree(dirname(path), [[place, content]]);
     }
-    if (prelude !== null) {
-      const place = join(this.#dir, prelude.file);
+    if (sharedChunk !== null) {
+      const place = join(this.#dir, sharedChunk.file);
       // Other processes may be importing it right now: it is replaced only if it differs.
-      if ((await this.#read(place)) !== prelude.code) await writeWhole(place, prelude.code);
+      if ((await this.#read(place)) !== sharedChunk.code) await writeWhole(place, sharedChunk.code);
     }
     await writeWhole(path, code);
     return { code, path };

@@ -12,7 +12,7 @@ export interface BundleText {
   /** Its first line lists its requirements. */
   readonly code: string;
   /** A module that it imports, by this name in the folder of all bundles. */
-  readonly prelude: { readonly file: string; readonly code: string } | null;
+  readonly sharedChunk: { readonly file: string; readonly code: string } | null;
   /** Reads the content of a required file by hash. Absent for a bundle that requires none. */
   readonly file?: (hash: string) => Promise<Uint8Array>;
 }
@@ -23,39 +23,42 @@ export function hasFolder(code: string): boolean {
 }
 
 /** With its source map at the end, so that stacks name the author's lines. */
-export function bundleText({ code, head, prelude, sourceMap }: StoredBundle): BundleText {
+export function bundleText({ code, head, sharedChunk, sourceMap }: StoredBundle): BundleText {
   const map = sourceMap === null ? "" : mapComment(sourceMap);
-  if (prelude === null) return { code: head + code + map, prelude };
+  if (sharedChunk === null) return { code: head + code + map, sharedChunk };
   const folder = hasFolder(head) ? ".." : ".";
-  const file = `${PRELUDE}${prelude.hash}.mjs`;
-  const names = `{ ${prelude.names.join(", ")} }`;
-  // The same number of lines as the prelude: the source map counts them.
-  const lines = "\n".repeat(prelude.code.split("\n").length - 1);
+  const file = `${SHARED_CHUNK}${sharedChunk.hash}.mjs`;
+  const names = `{ ${sharedChunk.names.join(", ")} }`;
+  // The same number of lines as the shared chunk: the source map counts them.
+  const lines = "\n".repeat(sharedChunk.code.split("\n").length - 1);
   return {
     code: `${head}import ${names} from "${folder}/${file}";${lines}${code}${map}`,
-    prelude: { file, code: `${prelude.code}export ${names};\n` },
+    sharedChunk: { file, code: `${sharedChunk.code}export ${names};\n` },
   };
 }
 
 /** True if the code, without the additions of `bundleText`, has this hash. */
-export function hasHash({ code, prelude }: BundleText, hash: string): boolean {
+export function hasHash({ code, sharedChunk }: BundleText, hash: string): boolean {
   const bare = code.replace(MAP_COMMENT, "");
-  if (prelude === null) return artefactHash(bare) === hash;
-  const imported = IMPORTS_PRELUDE.exec(bare);
-  if (imported === null || imported[1] !== prelude.file) return false;
-  const shared = prelude.code.replace(EXPORTS, "");
+  if (sharedChunk === null) return artefactHash(bare) === hash;
+  const imported = IMPORTS_SHARED_CHUNK.exec(bare);
+  if (imported === null || imported[1] !== sharedChunk.file) return false;
+  const shared = sharedChunk.code.replace(EXPORTS, "");
   const rest = bare.slice(imported.index + imported[0].length + shared.split("\n").length - 1);
   return artefactHash(bare.slice(0, imported.index) + shared + rest) === hash;
 }
 
 /** The name of the module that such a text imports. */
-export function preludeFileOf(code: string): string | null {
-  return IMPORTS_PRELUDE.exec(code)?.[1] ?? null;
+export function sharedChunkFileOf(code: string): string | null {
+  return IMPORTS_SHARED_CHUNK.exec(code)?.[1] ?? null;
 }
 
-const PRELUDE = "prelude-";
+const SHARED_CHUNK = "chunk-";
 const NAMES = "\\{ [\\w$]+(?:, [\\w$]+)* \\}";
-const IMPORTS_PRELUDE = new RegExp(`^import ${NAMES} from "\\.\\.?/(${PRELUDE}[0-9a-f]+\\.mjs)";`, "m");
+const IMPORTS_SHARED_CHUNK = new RegExp(
+  `^import ${NAMES} from "\\.\\.?/(${SHARED_CHUNK}[0-9a-f]+\\.mjs)";`,
+  "m",
+);
 const EXPORTS = new RegExp(`export ${NAMES};\\n$`);
 const MAP_COMMENT = /\n\/\/# sourceMappingURL=data:application\/json;base64,[\w+/=]*\n$/;
 

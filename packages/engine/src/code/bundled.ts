@@ -14,7 +14,7 @@ export interface InputStamp {
 }
 
 /** A file with code that declares `name`. */
-export interface PreludeFile {
+export interface SharedChunkFile {
   readonly name: string;
   readonly path: string;
 }
@@ -30,7 +30,7 @@ export interface Bundled {
   readonly hash: string;
   /** The artefact's code: `banner`, then the content of these files, then `body`. */
   readonly banner: string;
-  readonly preludes: readonly PreludeFile[];
+  readonly sharedChunks: readonly SharedChunkFile[];
   readonly body: string;
   /** The packages that the bundle requires, as they are installed here. */
   readonly installed: readonly InstalledPackage[];

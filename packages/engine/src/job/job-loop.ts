@@ -118,7 +118,7 @@ export abstract class JobLoop implements Service {
       } catch (error) {
         const wasAway = isAway;
         isAway = isTransient(error) || error instanceof CommitUnknownError;
-        if (isAway) this.#tellAway(error, wasAway);
+        if (isAway) this.#reportOutage(error, wasAway);
         else this.logger.error("a turn of the loop failed", { error: traceOf(error) });
         if (this.state === "stopped") return;
         await sleep(isAway ? 200 : 1_000);
@@ -140,7 +140,7 @@ export abstract class JobLoop implements Service {
   }
 
   /** Logged once per outage: the loop retries five times a second. */
-  #tellAway(error: unknown, isKnown: boolean): void {
+  #reportOutage(error: unknown, isKnown: boolean): void {
     if (!isKnown) this.logger.warn("the database is unavailable", { error: messageOf(error) });
     this.logger.debug("the database is unavailable", { error: traceOf(error) });
   }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, describe, expect, it } from "vitest";
 import { testDatabase } from "../../test/support/test-database.ts";
 import type { Database } from "../store/database/database.ts";
-import { buryDeadJobs, liveDrivers } from "../store/job/job-lease.ts";
+import { expireDeadJobs, liveDrivers } from "../store/job/job-lease.ts";
 import { Lease } from "./lease.ts";
 
 describe("a job's lease", () => {
@@ -42,7 +42,7 @@ describe("a job's lease", () => {
     const other = await open(60_000);
     expect(await liveDrivers(db, other.jobId)).toContain(lease.jobId);
     await sleep(1_050);
-    expect((await buryDeadJobs(db)).map((job) => job.id)).toContain(lease.jobId);
+    expect((await expireDeadJobs(db)).map((job) => job.id)).toContain(lease.jobId);
     expect(await lease.renew()).toBe(false);
     const former = lease.jobId;
     await lease.acquire();

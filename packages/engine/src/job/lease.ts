@@ -10,9 +10,9 @@
 
 import type { Database } from "../store/database/database.ts";
 import {
-  buryDeadJobs,
   type DeadJob,
   endJob,
+  expireDeadJobs,
   type JobIdentity,
   registerJob,
   renewJob,
@@ -81,7 +81,7 @@ export class Lease {
   }
 
   /** True once after trust was interrupted: owned rows must be compared with the database. */
-  takeLapse(): boolean {
+  consumeLapse(): boolean {
     const hasLapsed = this.#hasLapsed;
     this.#hasLapsed = false;
     return hasLapsed;
@@ -98,8 +98,8 @@ export class Lease {
   }
 
   /** Declares jobs dead whose lease expired before the last renewal. */
-  async buryOthers(): Promise<DeadJob[]> {
-    return this.#someoneLeft && this.mayJudge() ? buryDeadJobs(this.#database) : [];
+  async expireOthers(): Promise<DeadJob[]> {
+    return this.#someoneLeft && this.mayJudge() ? expireDeadJobs(this.#database) : [];
   }
 
   async acquire(): Promise<void> {
@@ -107,7 +107,7 @@ export class Lease {
     const { id, now } = await registerJob(this.#database, this.#who, this.#times.ttlMs);
     this.#jobId = id;
     this.#trustedUntil = 0;
-    this.#settle(started, now);
+    this.#accept(started, now);
   }
 
   /** False if the lease is permanently lost. Rejects if the database is unavailable. */
@@ -117,7 +117,7 @@ export class Lease {
     if (renewal === null) return false;
     if (!renewal.wasHeld) this.#patientUntil = performance.now() + this.#times.ttlMs;
     this.#someoneLeft = renewal.someoneLeft;
-    this.#settle(started, renewal.now);
+    this.#accept(started, renewal.now);
     return true;
   }
 
@@ -126,7 +126,7 @@ export class Lease {
     await endJob(this.#database, this.#jobId);
   }
 
-  #settle(started: number, databaseNow: number): void {
+  #accept(started: number, databaseNow: number): void {
     if (!this.isTrusted()) {
       this.#epoch++;
       this.#hasLapsed = true;

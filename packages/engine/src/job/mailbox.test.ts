@@ -6,10 +6,10 @@ test("a deferred item is withheld from an early reader, and wakes it when its de
   mailbox.postPatiently("started a", "a");
   mailbox.post("ended b", "b");
   await mailbox.wait();
-  expect(mailbox.take()).toEqual(["ended b"]);
+  expect(mailbox.drain()).toEqual(["ended b"]);
   expect(mailbox.size).toBe(1);
   await mailbox.wait();
-  expect(mailbox.take()).toEqual(["started a"]);
+  expect(mailbox.drain()).toEqual(["started a"]);
   expect(mailbox.size).toBe(0);
 });
 
@@ -19,9 +19,9 @@ test("a deferred item comes before the next item with the same key, and only onc
   mailbox.postPatiently("started b", "b");
   mailbox.post("ended a", "a");
   await mailbox.wait();
-  expect(mailbox.take()).toEqual(["started a", "ended a"]);
+  expect(mailbox.drain()).toEqual(["started a", "ended a"]);
   mailbox.post("ended b", "b");
-  expect(mailbox.take()).toEqual(["started b", "ended b"]);
+  expect(mailbox.drain()).toEqual(["started b", "ended b"]);
   expect(mailbox.size).toBe(0);
 });
 
@@ -30,7 +30,7 @@ test("a wake-up while the reader is busy, before it takes the items, ends its ne
   mailbox.wake();
   await mailbox.wait();
   mailbox.wake();
-  expect(mailbox.take()).toEqual([]);
+  expect(mailbox.drain()).toEqual([]);
   const outcome = await Promise.race([
     mailbox.wait().then(() => "woken"),
     Promise.resolve().then(async () => {

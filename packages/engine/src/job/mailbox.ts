@@ -53,7 +53,7 @@ export class Mailbox<T> {
   }
 
   /** @param limit Maximum number; the rest stays urgent. */
-  take(limit = Number.POSITIVE_INFINITY): T[] {
+  drain(limit = Number.POSITIVE_INFINITY): T[] {
     const items = this.#items.splice(0, limit);
     this.#urgent = this.#items.length > 0;
     if (this.#urgent) return items;

@@ -40,7 +40,7 @@ export type Topic =
   | `run:${number}`;
 
 /** Topics whose events are also in the signal log, as the engine's own signals. */
-export function tellsOfStates(topic: Topic | ""): boolean {
+export function publishesStates(topic: Topic | ""): boolean {
   return topic === "states" || topic === "runs" || topic === "fired";
 }
 
@@ -48,7 +48,7 @@ export class WakeUps {
   readonly #database: Database;
   readonly #intervalMs: number;
   readonly #enabled: boolean;
-  readonly #askMs: number;
+  readonly #requestMs: number;
   /** Marks our own wake-ups, which PostgreSQL sends back to us as well. */
   readonly #origin = randomBytes(6).toString("hex");
   readonly #local = new Set<(topic: Topic) => void>();
@@ -57,16 +57,16 @@ export class WakeUps {
   /** Topics sent in the last `intervalMs`. */
   readonly #sentAt = new Map<Topic | typeof ASK, number>();
   readonly #wanting = new Set<object>();
-  #asking: NodeJS.Timeout | undefined;
+  #requestTimer: NodeJS.Timeout | undefined;
   /** Until then another process has requested states. A process that does not listen receives no requests, and always sends. */
-  #askedUntil = Number.POSITIVE_INFINITY;
+  #requestedUntil = Number.POSITIVE_INFINITY;
   #lastSent = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | undefined;
   #nextAt = Number.POSITIVE_INFINITY;
   #closed = false;
 
   constructor(database: Database, options: { intervalMs?: number; enabled?: boolean; askMs?: number } = {}) {
-    this.#askMs = options.askMs ?? ASK_MS;
+    this.#requestMs = options.askMs ?? ASK_MS;
     this.#database = database;
     this.#intervalMs = options.intervalMs ?? 50;
     this.#enabled = options.enabled ?? true;
@@ -79,12 +79,12 @@ export class WakeUps {
   }
 
   send(topic: Topic): void {
-    this.tellHere(topic);
-    this.tellOthers(topic);
+    this.sendHere(topic);
+    this.sendToOthers(topic);
   }
 
   /** For events that are too frequent to be sent to other processes, which poll a little later. */
-  tellHere(topic: Topic): void {
+  sendHere(topic: Topic): void {
     for (const listener of this.#local) listener(topic);
   }
 
@@ -93,20 +93,21 @@ export class WakeUps {
     if (this.#wanting.has(who) === isWanted || this.#closed) return;
     if (isWanted) this.#wanting.add(who);
     else this.#wanting.delete(who);
-    if (isWanted) this.#tell(ASK);
-    if (this.#wanting.size > 0) this.#asking ??= setInterval(() => this.#tell(ASK), this.#askMs).unref();
+    if (isWanted) this.#publish(ASK);
+    if (this.#wanting.size > 0)
+      this.#requestTimer ??= setInterval(() => this.#publish(ASK), this.#requestMs).unref();
     else {
-      clearInterval(this.#asking);
-      this.#asking = undefined;
+      clearInterval(this.#requestTimer);
+      this.#requestTimer = undefined;
     }
   }
 
   /** For events that this process does not need itself. */
-  tellOthers(topic: Topic): void {
-    if (topic !== "states" || performance.now() < this.#askedUntil) this.#tell(topic);
+  sendToOthers(topic: Topic): void {
+    if (topic !== "states" || performance.now() < this.#requestedUntil) this.#publish(topic);
   }
 
-  #tell(topic: Topic | typeof ASK): void {
+  #publish(topic: Topic | typeof ASK): void {
     if (!this.#enabled || this.#closed || this.#pending.has(topic)) return;
     const due = (this.#sentAt.get(topic) ?? Number.NEGATIVE_INFINITY) + this.#intervalMs;
     this.#pending.set(topic, due);
@@ -116,20 +117,20 @@ export class WakeUps {
   /** Topics sent by other processes. "" after a reconnect: any topic may have been missed. */
   async listen(onTopic: (topic: Topic | "") => void): Promise<Listening> {
     if (!this.#enabled) return { isUp: false, check: () => {}, close: async () => {} };
-    if (this.#askedUntil === Number.POSITIVE_INFINITY) this.#asked();
+    if (this.#requestedUntil === Number.POSITIVE_INFINITY) this.#onRequest();
     return this.#database.listen(CHANNEL, (payload) => {
       const [topic, origin] = payload.split(" ");
       if (origin === this.#origin) return;
-      const wasAsked = performance.now() < this.#askedUntil;
+      const wasAsked = performance.now() < this.#requestedUntil;
       // After a reconnect, a request may have been missed.
-      if (topic === ASK || topic === "") this.#asked();
-      if (topic === ASK && !wasAsked) this.#tell("states");
+      if (topic === ASK || topic === "") this.#onRequest();
+      if (topic === ASK && !wasAsked) this.#publish("states");
       if (topic !== ASK) onTopic((topic ?? "") as Topic | "");
     });
   }
 
-  #asked(): void {
-    this.#askedUntil = performance.now() + 3 * this.#askMs;
+  #onRequest(): void {
+    this.#requestedUntil = performance.now() + 3 * this.#requestMs;
   }
 
   /** Sends pending topics first: the receivers would otherwise wait for their next sweep. */
@@ -137,7 +138,7 @@ export class WakeUps {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#timer);
-    clearInterval(this.#asking);
+    clearInterval(this.#requestTimer);
     await this.#send([...this.#pending.keys()]);
   }
 

@@ -18,7 +18,7 @@ export { type FailedPlace, FailedUpstream } from "./graph/failed-upstream.ts";
 export * from "./graph/graph.ts";
 export type { GroupChange, GroupEvent, GroupRow, GroupState } from "./graph/groups.ts";
 export * from "./graph/scope.ts";
-export { dependsOnSetup, owedTeardowns } from "./graph/setups.ts";
+export { dependsOnSetup, pendingTeardowns } from "./graph/setups.ts";
 export * from "./graph/trigger-rules.ts";
 export { EXACT_LIMIT } from "./graph/weights.ts";
 export { wholeState } from "./graph/whole-task.ts";
@@ -40,6 +40,7 @@ export * from "./pool/admission.ts";
 export { byTurn } from "./pool/lane.ts";
 export { attemptEnd, type EndTerms } from "./run/attempt-end.ts";
 export type { AttemptOutcome } from "./run/attempt-outcome.ts";
+export { type Cancel, type Command, GRACE_MS, isStopped } from "./run/commands.ts";
 export * from "./run/errors.ts";
 export { failingReason } from "./run/failing.ts";
 export { firstFailure } from "./run/first-failure.ts";
@@ -47,7 +48,6 @@ export { haltedAs } from "./run/halting.ts";
 export { beginAgain, type EditableRow, isImpliedEnd } from "./run/implied-ends.ts";
 export type { Change, Gate, Instance, InstanceRow, Place, Wait } from "./run/instance.ts";
 export { isOccupying, isUnexpanded } from "./run/instance.ts";
-export { type Cancel, GRACE_MS, isStopped, type Order } from "./run/orders.ts";
 export * from "./run/run.ts";
 export type { AttemptEnd, RunEvent } from "./run/run-event.ts";
 export { runRetryAt } from "./run/run-retry.ts";
@@ -56,8 +56,8 @@ export * from "./run/states.ts";
 export * from "./run/transitions.ts";
 export * from "./run/wait.ts";
 export {
-  type Asking,
   Drive,
+  type FailedOnSignal,
   isDriven,
   isStreaming,
   needsStart,

@@ -2,22 +2,22 @@
 import { writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { SchedulerProcess } from "../../test/fault/scheduler-process.ts";
-import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
+import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { CommitUnknownError } from "../store/database/connection-error.ts";
 import { adhoc, Database } from "../store/database/database.ts";
-import { deliverSignal, takeDeliveries } from "../store/notify/deliveries.ts";
+import { claimDeliveries, deliverSignal } from "../store/notify/deliveries.ts";
 
 describe("a notice", () => {
   let rig: SchedulerRig;
-  let desk: NoticeDesk;
+  let desk: NoticeFixture;
   let gate: string;
   let started: string;
   const receiver = new PostReceiver();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new NoticeDesk(rig);
+    desk = new NoticeFixture(rig);
     await receiver.open();
     gate = `${rig.root}/gate`;
     started = `${rig.root}/started`;
@@ -42,11 +42,12 @@ describe("a notice", () => {
     });
   });
   beforeEach(() => {
-    receiver.heard.length = 0;
+    receiver.received.length = 0;
   });
   afterAll(() => receiver.close());
 
-  const events = () => receiver.heard.map(({ text }) => (JSON.parse(text) as { event: string }).event).sort();
+  const events = () =>
+    receiver.received.map(({ text }) => (JSON.parse(text) as { event: string }).event).sort();
 
   it("is stored once if the answer to the commit of its failure is lost", async () => {
     const database = Database.connect(rig.url);
@@ -104,7 +105,7 @@ describe("a notice", () => {
     onTestFinished(() => scheduler.stop());
     const id = await rig.trigger("sends");
     await rig.ended(id);
-    const take = async () => (await takeDeliveries(rig.db, { limit: 5, leaseMs: 0 })).own[0]!;
+    const take = async () => (await claimDeliveries(rig.db, { limit: 5, leaseMs: 0 })).own[0]!;
     const [late, latest] = [await take(), await take()];
     expect([late.attempts, latest.attempts]).toEqual([1, 2]);
     const draft = { namespace: "default", key: "failed", value: null, sender: "test" };

@@ -2,7 +2,7 @@
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
+import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
@@ -11,14 +11,14 @@ import { cancelRun } from "../store/edit/end-run.ts";
 
 describe("notices of tasks, groups and runs", () => {
   let rig: SchedulerRig;
-  let desk: NoticeDesk;
+  let desk: NoticeFixture;
   let gate: string;
   const receiver = new PostReceiver();
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new NoticeDesk(rig);
+    desk = new NoticeFixture(rig);
     await receiver.open();
     await smtp.open();
     gate = `${rig.root}/gate`;
@@ -76,7 +76,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.scheduler({ settings: { TRADEWIND_ON_FAILURE: "signal:installation.failed" } });
   });
   beforeEach(() => {
-    receiver.heard.length = 0;
+    receiver.received.length = 0;
   });
   afterAll(async () => {
     await receiver.close();
@@ -84,7 +84,7 @@ describe("notices of tasks, groups and runs", () => {
   });
 
   const said = () =>
-    receiver.heard
+    receiver.received
       .map(({ text }) => JSON.parse(text) as Record<string, unknown>)
       .sort((a, b) => Number(a["delivery"]) - Number(b["delivery"]));
   const signals = async (key: string, dagId: string) =>
@@ -231,7 +231,7 @@ describe("notices of tasks, groups and runs", () => {
     await rig.until(async () => (await desk.deliveries(id)).length === 4, "the second failure");
     await desk.settled(id);
     expect(said().map((each) => each["try_number"])).toEqual([1, 2]);
-    const keys = receiver.heard.map(({ headers }) => headers["idempotency-key"]);
+    const keys = receiver.received.map(({ headers }) => headers["idempotency-key"]);
     expect(new Set(keys).size).toBe(2);
   });
 

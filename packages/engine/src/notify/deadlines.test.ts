@@ -1,20 +1,20 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
+import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
-  let desk: NoticeDesk;
+  let desk: NoticeFixture;
   let gate: string;
   let ledger: string;
   const receiver = new PostReceiver();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new NoticeDesk(rig);
+    desk = new NoticeFixture(rig);
     await receiver.open();
     gate = `${rig.root}/gate`;
     ledger = `${rig.root}/ledger`;
@@ -95,8 +95,8 @@ describe("deadlines of runs and tasks", () => {
     expect((await rig.run(id)).state).toBe("running");
     expect(rows.map(({ state }) => state)).toEqual(["done", "done", "done", "done"]);
     expect((await readFile(ledger, "utf8")).trim()).toBe("deadline r1  0 true");
-    expect(receiver.heard).toHaveLength(1);
-    expect(JSON.parse(receiver.heard[0]?.text ?? "")).toMatchObject({
+    expect(receiver.received).toHaveLength(1);
+    expect(JSON.parse(receiver.received[0]?.text ?? "")).toMatchObject({
       event: "deadline.missed",
       dag_id: "slow",
       dag_run_id: "r1",

@@ -7,11 +7,11 @@ import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Database } from "../store/database/database.ts";
 import {
+  claimDeliveries,
   deliverSignal,
   deliveryDone,
   deliveryFailed,
   type TakenDelivery,
-  takeDeliveries,
 } from "../store/notify/deliveries.ts";
 import { noticeValue } from "./notice-text.ts";
 import { deliver, type FindConnection } from "./notices.ts";
@@ -56,7 +56,7 @@ export class Deliverer {
   async begin(): Promise<number> {
     if (this.isFull || this.#over.signal.aborted) return 0;
     const { database, leaseMs = LEASE_MS } = this.#options;
-    const { own, taken } = await takeDeliveries(database, { limit: AT_ONCE - this.#underWay.size, leaseMs });
+    const { own, taken } = await claimDeliveries(database, { limit: AT_ONCE - this.#underWay.size, leaseMs });
     for (const delivery of own) {
       const attempt = this.#attempt(delivery).finally(() => {
         this.#underWay.delete(attempt);

@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ComponentProcess, type Place } from "../../test/fault/component-process.ts";
-import { NoticeDesk, PostReceiver } from "../../test/support/notice-desk.ts";
+import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { DELIVERY_ATTEMPTS } from "../model/index.ts";
@@ -17,13 +17,13 @@ class NoticeProcess extends ComponentProcess {
 
 describe("deliveries of missed deadlines", () => {
   let rig: SchedulerRig;
-  let desk: NoticeDesk;
+  let desk: NoticeFixture;
   const receiver = new PostReceiver();
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new NoticeDesk(rig);
+    desk = new NoticeFixture(rig);
     await receiver.open();
     await smtp.open();
     const address = JSON.stringify(receiver.url);
@@ -52,7 +52,7 @@ describe("deliveries of missed deadlines", () => {
     });
   });
   beforeEach(() => {
-    receiver.heard.length = 0;
+    receiver.received.length = 0;
     receiver.status = 204;
   });
   afterAll(async () => {
@@ -70,7 +70,7 @@ describe("deliveries of missed deadlines", () => {
     const id = await rig.trigger("connected");
     await desk.host();
     await desk.settled(id);
-    const [post] = receiver.heard;
+    const [post] = receiver.received;
     expect(post?.headers).toMatchObject({
       authorization: "Bearer token",
       "x-team": "data",
@@ -91,7 +91,7 @@ describe("deliveries of missed deadlines", () => {
       ["done", 1],
       ["done", 1],
     ]);
-    expect(receiver.heard).toHaveLength(2);
+    expect(receiver.received).toHaveLength(2);
   });
 
   it("are made again if a process is killed during them", async () => {
@@ -109,14 +109,14 @@ describe("deliveries of missed deadlines", () => {
     const first = new NoticeProcess(place, 60_000, 1_500);
     onTestFinished(() => first.discard());
     await first.ready;
-    await rig.until(async () => mute.heard.length === 1, "the first attempt");
+    await rig.until(async () => mute.received.length === 1, "the first attempt");
     await first.kill();
     expect(await desk.deliveries(id)).toMatchObject([{ state: "pending", attempts: 1 }]);
     mute.isMute = false;
     await desk.host();
     expect(await desk.settled(id)).toMatchObject([{ state: "done", attempts: 2 }]);
-    expect(mute.heard).toHaveLength(2);
-    const [one, two] = mute.heard.map(({ headers }) => headers["idempotency-key"]);
+    expect(mute.received).toHaveLength(2);
+    const [one, two] = mute.received.map(({ headers }) => headers["idempotency-key"]);
     expect(one).toBe(two);
   });
 
@@ -131,7 +131,7 @@ describe("deliveries of missed deadlines", () => {
     const rows = (await Promise.all(ids.map((id) => desk.deliveries(id)))).flat();
     expect(rows).toHaveLength(30);
     expect(rows.every(({ attempts, state }) => state === "done" && attempts === 1)).toBe(true);
-    expect(receiver.heard).toHaveLength(30);
+    expect(receiver.received).toHaveLength(30);
     const told = await rig.db.rows(
       adhoc(
         "SELECT key FROM signal WHERE namespace = 'deadline' AND key LIKE 'posted/%' GROUP BY key HAVING count(*) > 1",
@@ -182,7 +182,7 @@ describe("deliveries of missed deadlines", () => {
       60_000,
     );
     const deliveries = (await Promise.all(ids.map((id) => desk.deliveries(id)))).flat();
-    const taken = receiver.heard.filter(({ status }) => status === 204);
+    const taken = receiver.received.filter(({ status }) => status === 204);
     const heard = new Set(
       taken.map(({ headers }) => Number.parseInt(String(headers["idempotency-key"]), 10)),
     );
@@ -216,7 +216,7 @@ describe("deliveries of missed deadlines", () => {
     receiver.status = 503;
     await desk.hurry();
     await rig.until(
-      async () => (await failed())[0]?.attempts === 2 && receiver.heard.length > 0,
+      async () => (await failed())[0]?.attempts === 2 && receiver.received.length > 0,
       "the answer",
     );
     await rig.until(async () => /answered 503/.test((await failed())[0]?.error ?? ""), "its error");
@@ -234,7 +234,7 @@ describe("deliveries of missed deadlines", () => {
     const id = await rig.trigger("posted");
     await desk.host();
     for (let attempt = 1; attempt <= DELIVERY_ATTEMPTS; attempt++) {
-      await rig.until(async () => receiver.heard.length >= attempt, `attempt ${attempt}`);
+      await rig.until(async () => receiver.received.length >= attempt, `attempt ${attempt}`);
       await rig.until(async () => /500/.test((await desk.deliveries(id))[0]?.error ?? ""), "its end");
       // Without its error, so that the end of the next attempt can be distinguished.
       await rig.db.rows(

@@ -2,18 +2,18 @@ import { existsSync } from "node:fs";
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { SchedulerProcess } from "../../test/fault/scheduler-process.ts";
-import { NoticeDesk } from "../../test/support/notice-desk.ts";
+import { NoticeFixture } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 
 describe("the function of a deadline", () => {
   let rig: SchedulerRig;
-  let desk: NoticeDesk;
+  let desk: NoticeFixture;
   let ledger: string;
   let gate: string;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new NoticeDesk(rig);
+    desk = new NoticeFixture(rig);
     ledger = `${rig.root}/ledger`;
     gate = `${rig.root}/gate`;
     await writeFile(ledger, "");

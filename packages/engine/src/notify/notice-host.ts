@@ -16,10 +16,10 @@ import {
   deadlinesOfVersion,
   judgeDeadlines,
   keepDeadlines,
-  lookAtDeadlines,
   type OwnedDeadlines,
+  readDueDeadlines,
 } from "../store/notify/deadlines.ts";
-import { buryDeliveries } from "../store/notify/deliveries.ts";
+import { expireDeliveries } from "../store/notify/deliveries.ts";
 import { Deliverer, type DelivererOptions } from "./deliverer.ts";
 import type { FindConnection } from "./notices.ts";
 
@@ -55,7 +55,7 @@ export class NoticeHost implements Service {
   #offLocal: () => void = () => {};
   #loop: Promise<void> = Promise.resolve();
   #bell = Promise.withResolvers<void>();
-  #buryAt = 0;
+  #expireAt = 0;
 
   constructor(options: NoticeHostOptions) {
     this.#options = options;
@@ -93,7 +93,7 @@ export class NoticeHost implements Service {
     const rest = (ms: number) => sleep(ms, undefined, { signal }).catch(() => {});
     while (!signal.aborted) {
       this.#bell = Promise.withResolvers();
-      let waitMs = this.#lookMs;
+      let waitMs = this.#sweepMs;
       try {
         waitMs = await this.#step();
         outage.passed();
@@ -109,21 +109,21 @@ export class NoticeHost implements Service {
   /** Does the due work; returns the time until the next. */
   async #step(): Promise<number> {
     const { database, times } = this.#options;
-    if (performance.now() >= this.#buryAt) {
-      await buryDeliveries(database);
-      this.#buryAt = performance.now() + (times?.buryEveryMs ?? BURY_EVERY_MS);
+    if (performance.now() >= this.#expireAt) {
+      await expireDeliveries(database);
+      this.#expireAt = performance.now() + (times?.buryEveryMs ?? BURY_EVERY_MS);
     }
-    const look = await lookAtDeadlines(database);
+    const look = await readDueDeadlines(database);
     let done = 0;
     if (look.hasNotes) {
       const ofVersion = (tx: Connection, version: number) => this.#ofVersion(tx, version);
       const { missed, taken } = await keepDeadlines(database, ofVersion, NOTES_AT_ONCE);
-      this.#tell(missed);
+      this.#logMissed(missed);
       done += taken;
     }
     if (look.dueInMs !== null && look.dueInMs <= 0) {
       const { due, missed } = await judgeDeadlines(database, DUE_AT_ONCE);
-      this.#tell(missed);
+      this.#logMissed(missed);
       done += due;
     }
     const isDue = look.deliveryInMs !== null && look.deliveryInMs <= 0;
@@ -132,16 +132,16 @@ export class NoticeHost implements Service {
     if (done > 0) return 0;
     // Due work that was not done is locked by another host, or waits for a place whose release wakes this loop.
     const next = [look.dueInMs, isDue ? null : look.deliveryInMs].map((ms) =>
-      Math.max(ms ?? this.#lookMs, 0),
+      Math.max(ms ?? this.#sweepMs, 0),
     );
-    return Math.min(this.#lookMs, ...next.map((ms) => Math.ceil(ms) + 1));
+    return Math.min(this.#sweepMs, ...next.map((ms) => Math.ceil(ms) + 1));
   }
 
-  get #lookMs(): number {
+  get #sweepMs(): number {
     return this.#options.times?.lookMs ?? LOOK_MS;
   }
 
-  #tell(missed: number): void {
+  #logMissed(missed: number): void {
     if (missed === 0) return;
     const { logger, wakeUps } = this.#options;
     logger.info("deadlines were missed", { deadlines: missed });

@@ -49,7 +49,7 @@ async function converse(talk: Conversation, server: SmtpServer, message: MailMes
   const offersTls = extensions.some((line) => /^STARTTLS$/i.test(line));
   if (server.tls === "starttls" && !offersTls) throw new Error("it does not offer STARTTLS");
   if (offersTls && (server.tls === "starttls" || server.tls === "opportunistic")) {
-    await talk.ask("STARTTLS", [220]);
+    await talk.command("STARTTLS", [220]);
     await talk.secure();
     // Earlier answers were not protected, and are discarded.
     extensions = await greet(talk);
@@ -63,20 +63,20 @@ async function converse(talk: Conversation, server: SmtpServer, message: MailMes
       throw new Error(`it does not take addresses beyond ASCII: "${envelope}"`);
   }
   const isUtf8 = [message.from, ...message.to].some((each) => !/^[\x21-\x7e]*$/.test(addressIn(each)));
-  await talk.ask(`MAIL FROM:<${addressIn(message.from)}>${isUtf8 ? " SMTPUTF8" : ""}`, [250]);
-  for (const to of message.to) await talk.ask(`RCPT TO:<${addressIn(to)}>`, [250, 251]);
-  await talk.ask("DATA", [354]);
-  await talk.ask(`${dotted(mailText(message))}.`, [250]);
+  await talk.command(`MAIL FROM:<${addressIn(message.from)}>${isUtf8 ? " SMTPUTF8" : ""}`, [250]);
+  for (const to of message.to) await talk.command(`RCPT TO:<${addressIn(to)}>`, [250, 251]);
+  await talk.command("DATA", [354]);
+  await talk.command(`${dotted(mailText(message))}.`, [250]);
   // The server has the message: the result of QUIT does not matter.
-  await talk.ask("QUIT", [221]).catch(() => {});
+  await talk.command("QUIT", [221]).catch(() => {});
 }
 
 /** The extensions of the server; none if it does not support EHLO. */
 async function greet(talk: Conversation): Promise<readonly string[]> {
-  const reply = await talk.say(`EHLO ${ownName()}`);
+  const reply = await talk.send(`EHLO ${ownName()}`);
   if (reply.code === 250) return reply.lines.slice(1).map((line) => line.trim());
   if (reply.code < 500) throw refusal("EHLO", reply);
-  await talk.ask(`HELO ${ownName()}`, [250]);
+  await talk.command(`HELO ${ownName()}`, [250]);
   return [];
 }
 
@@ -95,11 +95,11 @@ async function authenticate(
   const base64 = (text: string) => Buffer.from(text).toString("base64");
   const { password, user } = credentials;
   if (offered.includes("PLAIN")) {
-    await talk.ask(`AUTH PLAIN ${base64(`\0${user}\0${password}`)}`, [235], "AUTH PLAIN");
+    await talk.command(`AUTH PLAIN ${base64(`\0${user}\0${password}`)}`, [235], "AUTH PLAIN");
   } else if (offered.includes("LOGIN")) {
-    await talk.ask("AUTH LOGIN", [334]);
-    await talk.ask(base64(user), [334], "AUTH LOGIN");
-    await talk.ask(base64(password), [235], "AUTH LOGIN");
+    await talk.command("AUTH LOGIN", [334]);
+    await talk.command(base64(user), [334], "AUTH LOGIN");
+    await talk.command(base64(password), [235], "AUTH LOGIN");
   } else {
     throw new Error("it offers neither AUTH PLAIN nor AUTH LOGIN");
   }
@@ -142,7 +142,7 @@ class Conversation {
     const socket =
       tls === "implicit" ? connectTls(this.#tlsOptions({ host, port })) : connect({ host, port });
     this.isSecure = tls === "implicit";
-    this.#take(socket);
+    this.#attach(socket);
     const greeting = await this.#next();
     if (greeting.code !== 220) throw refusal("the connection", greeting);
   }
@@ -160,18 +160,18 @@ class Conversation {
     socket.once("close", () => ready.reject(this.#failure ?? new Error("it closed the connection")));
     this.#socket = socket;
     await ready.promise;
-    this.#take(socket);
+    this.#attach(socket);
     this.isSecure = true;
   }
 
   /** A reply with one of these codes, or an error that names the command. */
-  async ask(command: string, codes: readonly number[], name = command): Promise<SmtpReply> {
-    const reply = await this.say(command);
+  async command(command: string, codes: readonly number[], name = command): Promise<SmtpReply> {
+    const reply = await this.send(command);
     if (codes.includes(reply.code)) return reply;
     throw refusal(name.includes("\n") ? "the message" : name, reply);
   }
 
-  async say(command: string): Promise<SmtpReply> {
+  async send(command: string): Promise<SmtpReply> {
     this.#socket?.write(`${command}\r\n`);
     return this.#next();
   }
@@ -189,15 +189,15 @@ class Conversation {
     return { ...target, ...servername, rejectUnauthorized: allowsAnyCertificate !== true };
   }
 
-  #take(socket: Socket): void {
+  #attach(socket: Socket): void {
     this.#socket = socket;
     socket.setEncoding("utf8");
-    socket.on("data", (chunk: string) => this.#hear(chunk));
+    socket.on("data", (chunk: string) => this.#receive(chunk));
     socket.on("error", (error) => this.#fail(error));
     socket.on("close", () => this.#fail(new Error("it closed the connection")));
   }
 
-  #hear(chunk: string): void {
+  #receive(chunk: string): void {
     try {
       for (const reply of this.#replies.read(chunk)) {
         const waiting = this.#waiting;

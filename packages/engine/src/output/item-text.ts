@@ -35,7 +35,7 @@ async function cut(path: string, start: number, skip: number): Promise<Range | n
   let from: number | null = null;
   for await (const piece of createReadStream(path, { start, highWaterMark: 16 * 1024 })) {
     const bytes = piece as Buffer;
-    const taken = knife.take(bytes);
+    const taken = knife.consume(bytes);
     if (from === null && taken.from < bytes.length) from = offset + taken.from;
     const end = offset + taken.to;
     if (taken.isEnd) return from === null || from >= end ? null : { start: from, end };
@@ -56,7 +56,7 @@ export async function shortItem(
   const file = await open(copy.path);
   try {
     const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(LOOK), 0, LOOK, near.offset);
-    const { from, isEnd, to } = new ItemCut(index - near.index).take(buffer.subarray(0, bytesRead));
+    const { from, isEnd, to } = new ItemCut(index - near.index).consume(buffer.subarray(0, bytesRead));
     return isEnd && from < to ? buffer.toString("utf8", from, to) : null;
   } finally {
     await file.close();

@@ -10,7 +10,7 @@ import type { SchedulerJob } from "../run/job/scheduler-job.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";
 import { createDueRuns } from "../store/plan/due-runs.ts";
-import { takeQuestions } from "../store/plan/timetable-plans.ts";
+import { claimQuestions } from "../store/plan/timetable-plans.ts";
 import { TimetableClient } from "./timetable-client.ts";
 
 const IMPORTS = 'import { dag, Timetable, cron } from "tradewind";\n';
@@ -185,7 +185,7 @@ describe("the desk", () => {
       "g_lies.ts": `import { writeSync } from "node:fs";\n${file("g_lies", `writeSync(3, "what?\\n"); for (;;);`)}`,
     };
     await rig.publish(files);
-    desk.look();
+    desk.poll();
     await rig.until(async () => (await plan(rig, "f_good")).next !== null, "the good one's plan");
     for (const dagId of ["a_hangs", "b_exits", "c_loops", "g_lies"]) await failed(dagId);
     expect((await plan(rig, "a_hangs")).error?.code).toBe("TIMETABLE_TIMEOUT");
@@ -202,7 +202,7 @@ describe("the desk", () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     const look = "throw new Error(process.pid + ' ' + JSON.stringify(process.env));";
     await rig.publish({ "curious.ts": file("curious", look) });
-    desk.look();
+    desk.poll();
     await failed("curious");
     const { error } = await plan(rig, "curious");
     expect(error?.code).toBe("TIMETABLE_THREW");
@@ -218,7 +218,7 @@ describe("the desk", () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     const look = "throw new Error(process.env.SHOP_REGION + ', but SHOP_KEY is ' + process.env.SHOP_KEY);";
     await rig.publish({ "lacking.ts": file("lacking", look) });
-    desk.look();
+    desk.poll();
     await failed("lacking");
     expect((await plan(rig, "lacking")).error?.message).toBe(
       "Error: eu, but SHOP_KEY is undefined\nSHOP_KEY is set for the scheduler but not passed to tasks: add it to TRADEWIND_TASK_ENV.",
@@ -227,14 +227,14 @@ describe("the desk", () => {
 
   it("releases its claims when it stops", async () => {
     await rig.publish({ "h_hangs.ts": file("h_hangs", "for (;;);"), "i_good.ts": file("i_good", GOOD) });
-    desk.look();
+    desk.poll();
     await rig.until(
       async () => (await takenUntil("h_hangs")) > Date.now() + 1_000,
       "the question to be taken",
     );
     await desk.stop();
     expect((await plan(rig, "h_hangs")).error).toBeNull();
-    const taken = await takeQuestions(rig.db, 10, 60_000);
+    const taken = await claimQuestions(rig.db, 10, 60_000);
     expect(taken.map(({ dagId }) => dagId).sort()).toEqual(["h_hangs", "i_good"]);
   });
 
@@ -251,8 +251,8 @@ describe("the desk", () => {
       logger: silentLogger,
       onPlanned: () => {},
     });
-    desk.look();
-    other.look();
+    desk.poll();
+    other.poll();
     for (const name of names)
       await rig.until(async () => (await plan(rig, name)).next !== null, `a plan of ${name}`);
     await other.stop();
@@ -290,10 +290,10 @@ describe("the desk", () => {
     it("calls new timetables beside retried ones, which get at most two children", async () => {
       await rig.db.rows(adhoc("UPDATE dag_timetable SET failures = 1"));
       const slow = open(LONG);
-      slow.look();
+      slow.poll();
       await rig.until(async () => (await held()) === 2, "two to hang");
       await rig.publish(filesOf(["new_a", "new_b"], GOOD));
-      slow.look();
+      slow.poll();
       for (const name of ["new_a", "new_b"])
         await rig.until(async () => (await plan(rig, name)).next !== null, `a plan of ${name}`, 15_000);
       expect(await held()).toBe(2);
@@ -305,15 +305,15 @@ describe("the desk", () => {
       const first = open(2_000);
       const isPlanned = async () => (await plan(rig, "proven")).next !== null;
       await rig.db.rows(adhoc("UPDATE dag_timetable SET ask_at = NULL WHERE dag_id LIKE 'hang%'"));
-      first.look();
+      first.poll();
       await rig.until(isPlanned, "its first plan");
       await rig.db.rows(adhoc("UPDATE dag_timetable SET ask_at = now() WHERE dag_id LIKE 'hang%'"));
       const slow = open(LONG);
-      slow.look();
+      slow.poll();
       await rig.until(async () => (await held()) === 3, "three to hang");
       for (let n = 0; n < 3; n++) {
         await createDueRuns(rig.db, planner, 10);
-        slow.look();
+        slow.poll();
         await rig.until(isPlanned, `plan ${n} beside those that hang`, 15_000);
       }
       expect(await held()).toBe(3);

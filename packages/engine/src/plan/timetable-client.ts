@@ -20,6 +20,7 @@ import type { ProcessUser } from "../service/process-user.ts";
 import { type Database, isTransient } from "../store/database/database.ts";
 import type { ServedDags } from "../store/job/served-dags.ts";
 import {
+  claimQuestions,
   FAILING,
   nextQuestionIn,
   type Question,
@@ -28,7 +29,6 @@ import {
   storeAnswer,
   storeFailure,
   TRIED,
-  takeQuestions,
   UNKNOWN,
 } from "../store/plan/timetable-plans.ts";
 import { TimetableProcess } from "./timetable-process.ts";
@@ -77,7 +77,7 @@ export class TimetableClient {
   }
 
   /** There may be requests, or a free child. Never throws; one turn at a time. */
-  look(): void {
+  poll(): void {
     if (this.#stopped) return;
     this.#isNews = true;
     this.#turn ??= this.#handOut()
@@ -88,7 +88,7 @@ export class TimetableClient {
       .finally(() => {
         this.#turn = null;
         // A call that arrived while the turn was ending.
-        if (this.#isNews) this.look();
+        if (this.#isNews) this.poll();
       });
   }
 
@@ -109,7 +109,7 @@ export class TimetableClient {
     while (this.#isNews && !this.#stopped) {
       this.#isNews = false;
       for (worst = this.#worst(); worst !== null && !this.#stopped; worst = this.#worst()) {
-        const [question] = await takeQuestions(database, 1, holdMs, worst, dags);
+        const [question] = await claimQuestions(database, 1, holdMs, worst, dags);
         if (question === undefined) break;
         this.#begin(question);
       }
@@ -118,7 +118,7 @@ export class TimetableClient {
     if (worst === null || this.#stopped) return;
     const wait = await nextQuestionIn(database, worst, dags);
     if (wait === null || this.#stopped) return;
-    this.#timer = setTimeout(() => this.look(), Math.min(Math.max(wait, 0) + 5, 2 ** 30));
+    this.#timer = setTimeout(() => this.poll(), Math.min(Math.max(wait, 0) + 5, 2 ** 30));
   }
 
   /** The worst standing with a free child; null if there is none, and the next answer polls again. */
@@ -138,7 +138,7 @@ export class TimetableClient {
       .finally(() => {
         this.#underWay.delete(question);
         this.#idle.unshift(child);
-        this.look();
+        this.poll();
       });
     this.#underWay.set(question, answered);
   }
@@ -151,7 +151,7 @@ export class TimetableClient {
     const { database, logger, onPlanned } = this.#options;
     const { dagId, failures } = question;
     try {
-      const run = await this.#ask(child, question);
+      const run = await this.#call(child, question);
       if (await storeAnswer(database, question, run)) onPlanned();
     } catch (thrown) {
       // Neither an unavailable database nor our own stop is the timetable's fault.
@@ -166,13 +166,13 @@ export class TimetableClient {
     }
   }
 
-  async #ask(
+  async #call(
     child: TimetableProcess,
     { dag, dagId, bundleHash, last, now }: Question,
   ): Promise<PlannedRun | null> {
     const bundle = await this.#options.bundles.path(bundleHash);
     const slackMs = dag.jitterMs ?? 0;
     const call = { last, now, ...windowOf(dag), slackMs };
-    return spread(dag, await child.ask({ bundle, dagId, call }));
+    return spread(dag, await child.call({ bundle, dagId, call }));
   }
 }

@@ -64,7 +64,10 @@ describe("in a child process", () => {
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tradewind-dates-"));
-    const cache = new BundleCache(folder, async (hash) => ({ code: bundles.get(hash) ?? "", prelude: null }));
+    const cache = new BundleCache(folder, async (hash) => ({
+      code: bundles.get(hash) ?? "",
+      sharedChunk: null,
+    }));
     dates = new TimetableDates({ bundles: cache, answerMs: 2_000, listMs: 120_000 });
     limited = new TimetableDates({ bundles: cache, listMs: 500 });
   });

@@ -24,7 +24,7 @@ const LIST_MS = 20_000;
  */
 const LEAD_MS = 31 * 86_400_000;
 
-export interface DatesWish {
+export interface DatesQuery {
   readonly dagId: string;
   readonly bundleHash: string;
   /** Logical dates, both included. */
@@ -62,7 +62,7 @@ export class TimetableDates {
    *
    * @throws EngineError with the code of the user's error, of the failure of its process, or TIMETABLE_SLOW.
    */
-  async list(wish: DatesWish): Promise<DueFacts[]> {
+  async list(wish: DatesQuery): Promise<DueFacts[]> {
     const { dagId, from, until } = wish;
     const { bundles, listMs = LIST_MS } = this.#options;
     const bundle = await bundles.path(wish.bundleHash);
@@ -88,14 +88,14 @@ export class TimetableDates {
 }
 
 /** The DAG's own end does not count: a user requested these dates. */
-function firstCall({ from, to, start, last }: DatesWish) {
+function firstCall({ from, to, start, last }: DatesQuery) {
   const begin = start !== null && start <= from ? start : last === null ? from - LEAD_MS : null;
   const now = last?.intervalEnd ?? begin ?? from;
   return { last, now, start: begin, end: to, catchup: true, slackMs: 0 };
 }
 
 /** Validated because user code shares the process that sends it. */
-function requireOrder({ runs, last }: DuePiece, after: number, { from, to, until }: DatesWish): void {
+function requireOrder({ runs, last }: DuePiece, after: number, { from, to, until }: DatesQuery): void {
   let before = Math.max(after, from - 1);
   for (const { logicalDate, runAfter } of runs) {
     if (logicalDate <= before || logicalDate > to || runAfter > until) throw outOfOrder();

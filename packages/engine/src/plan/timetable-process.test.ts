@@ -39,7 +39,7 @@ function asker(options: ConstructorParameters<typeof TimetableProcess>[0] = {}):
   return asked;
 }
 
-const ask = (asked: TimetableProcess, path: string, dagId = "x") => asked.ask({ bundle: path, dagId, call });
+const ask = (asked: TimetableProcess, path: string, dagId = "x") => asked.call({ bundle: path, dagId, call });
 
 it("answers one request after the other in one process", async () => {
   const asked = asker();

@@ -18,7 +18,7 @@ import { userEnvironment } from "../service/user-environment.ts";
 import {
   type DuePiece,
   MAX_ANSWER_LENGTH,
-  type PieceWish,
+  type PieceQuery,
   readAnswer,
   TIMETABLE_FD,
   type TimetableAsk,
@@ -45,14 +45,14 @@ type Answer = { readonly due: DueFacts | null } | { readonly piece: DuePiece };
 
 interface Waiting {
   readonly n: number;
-  readonly settle: (answer: Answer | EngineError) => void;
+  readonly resolve: (answer: Answer | EngineError) => void;
 }
 
 export class TimetableProcess {
   readonly #options: TimetableProcessOptions;
   #child: TimetableChild | null = null;
   #last: Promise<unknown> = Promise.resolve();
-  #asked = 0;
+  #calls = 0;
   #idle: NodeJS.Timeout | null = null;
   #stopped = false;
 
@@ -61,28 +61,28 @@ export class TimetableProcess {
   }
 
   /** @throws EngineError with the code of the user's error, or of the failure of its process. */
-  async ask(question: Omit<TimetableAsk, "n" | "piece">): Promise<DueFacts | null> {
+  async call(question: Omit<TimetableAsk, "n" | "piece">): Promise<DueFacts | null> {
     const answer = await this.#next(question);
     if (!("due" in answer)) throw nonsense("its answer does not match the request");
     return answer.due;
   }
 
   /** A piece of its runs. @throws as `ask` does. */
-  async list(question: Omit<TimetableAsk, "n"> & { readonly piece: PieceWish }): Promise<DuePiece> {
+  async list(question: Omit<TimetableAsk, "n"> & { readonly piece: PieceQuery }): Promise<DuePiece> {
     const answer = await this.#next(question);
     if (!("piece" in answer)) throw nonsense("its answer does not match the request");
     return answer.piece;
   }
 
   #next(question: Omit<TimetableAsk, "n">): Promise<Answer> {
-    const answer = this.#last.then(() => this.#ask(question));
+    const answer = this.#last.then(() => this.#call(question));
     this.#last = answer.catch(() => {});
     return answer;
   }
 
   /** The next request goes to a new child: a package that this one has loaded has changed. */
   replaceChild(): void {
-    this.#asked = ASKS_PER_CHILD;
+    this.#calls = ASKS_PER_CHILD;
   }
 
   /** Pending requests are rejected. */
@@ -92,13 +92,13 @@ export class TimetableProcess {
     await this.#last;
   }
 
-  async #ask(question: Omit<TimetableAsk, "n">): Promise<Answer> {
+  async #call(question: Omit<TimetableAsk, "n">): Promise<Answer> {
     if (this.#idle) clearTimeout(this.#idle);
-    if (this.#asked >= ASKS_PER_CHILD) this.#drop("it has reached its number of requests");
+    if (this.#calls >= ASKS_PER_CHILD) this.#drop("it has reached its number of requests");
     const child = await this.#ready();
     const { answerMs = ANSWER_MS, idleMs = IDLE_MS } = this.#options;
     try {
-      return await child.ask({ ...question, n: ++this.#asked }, answerMs);
+      return await child.call({ ...question, n: ++this.#calls }, answerMs);
     } finally {
       if (child.isGone && this.#child === child) this.#child = null;
       this.#idle = setTimeout(() => this.#drop("it is idle"), idleMs);
@@ -111,7 +111,7 @@ export class TimetableProcess {
     if (this.#stopped) throw new EngineError("TIMETABLE_CRASHED", "The scheduler stops.");
     if (this.#child === null || this.#child.isGone) {
       this.#child = new TimetableChild(timetableRunner, this.#options);
-      this.#asked = 0;
+      this.#calls = 0;
     }
     return this.#child;
   }
@@ -139,7 +139,7 @@ class TimetableChild {
     this.#process.on("error", (error) => this.#leave(error.message));
     this.#process.on("exit", (code, signal) => this.#leave(signal ?? `exit code ${code}`));
     this.#channel = new JsonLines(this.#process.stdio[TIMETABLE_FD] as Socket, {
-      message: (raw) => this.#hear(raw),
+      message: (raw) => this.#receive(raw),
       broken: (what) => this.#fail("TIMETABLE_NONSENSE", `its process sent ${what}`),
       maxLength: MAX_ANSWER_LENGTH,
     });
@@ -154,7 +154,7 @@ class TimetableChild {
     this.#process.unref();
   }
 
-  ask(question: TimetableAsk, answerMs: number): Promise<Answer> {
+  call(question: TimetableAsk, answerMs: number): Promise<Answer> {
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         this.#fail(
@@ -164,46 +164,46 @@ class TimetableChild {
       }, answerMs);
       this.#waiting = {
         n: question.n,
-        settle: (answer) => {
+        resolve: (answer) => {
           clearTimeout(timer);
           this.#waiting = null;
           if (answer instanceof EngineError) reject(answer);
           else resolve(answer);
         },
       };
-      if (this.isGone) this.#settle(gone("it ended before the request"));
+      if (this.isGone) this.#resolve(gone("it ended before the request"));
       else this.#channel.send(question);
     });
   }
 
   kill(why: string): void {
-    this.#settle(gone(why));
+    this.#resolve(gone(why));
     this.#end();
   }
 
-  #hear(raw: unknown): void {
+  #receive(raw: unknown): void {
     const answer = readAnswer(raw);
     if (answer === null || answer.n !== this.#waiting?.n) {
       this.#fail("TIMETABLE_NONSENSE", "its process sent an invalid answer");
       return;
     }
     const { outcome } = answer;
-    this.#settle(outcome.ok ? outcome : threw(outcome.error));
+    this.#resolve(outcome.ok ? outcome : threw(outcome.error));
   }
 
   #fail(code: string, what: string): void {
-    this.#settle(noAnswer(code, what));
+    this.#resolve(noAnswer(code, what));
     this.#end();
   }
 
   #leave(how: string): void {
     const words = this.#lastWords.trim();
-    this.#settle(gone(words === "" ? how : `${how}; it printed: ${words}`));
+    this.#resolve(gone(words === "" ? how : `${how}; it printed: ${words}`));
     this.#end();
   }
 
-  #settle(answer: Answer | EngineError): void {
-    this.#waiting?.settle(answer);
+  #resolve(answer: Answer | EngineError): void {
+    this.#waiting?.resolve(answer);
   }
 
   #end(): void {

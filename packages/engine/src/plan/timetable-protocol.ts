@@ -15,11 +15,11 @@ export interface TimetableAsk {
   readonly dagId: string;
   readonly call: DueCall;
   /** Requests many runs instead of one. */
-  readonly piece?: PieceWish;
+  readonly piece?: PieceQuery;
 }
 
 /** The next runs after `call.last`, as `next` would have answered at the time; a piece of them. */
-export interface PieceWish {
+export interface PieceQuery {
   /** Runs with an earlier logical date are skipped. */
   readonly from: number;
   /** Excludes runs that are due later than this, and all that follow. */

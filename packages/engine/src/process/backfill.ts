@@ -31,7 +31,7 @@ export function createBackfillHost(
       });
       const wakeUps = new WakeUps(database);
       wakeUps.onLocal((topic) => {
-        if (topic === "tasks") shared.tellHere(topic);
+        if (topic === "tasks") shared.sendHere(topic);
       });
       const job = new BackfillJob({
         ...runDriverOptions({ ...parts, database, wakeUps }),

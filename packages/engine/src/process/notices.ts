@@ -15,7 +15,7 @@ export function createNoticeHost(
     logger: logger.child({ component: "notices" }),
     wakeUps,
     publicUrl: config.publicUrl,
-    onHanded: () => scheduler.lookForCallbacks(),
+    onHanded: () => scheduler.requestCallbacks(),
     connection: (id) => openConnection(database, secretBox, id),
     ...how,
   });

@@ -73,6 +73,6 @@ export async function stopServices(
   { config, database, logger }: Pick<ServiceParts, "config" | "database" | "logger">,
 ): Promise<void> {
   await Promise.all(services.map((service) => service.drain?.()));
-  database.giveUpIn(config.stopGraceMs + LAST_WRITES_MS);
+  database.rejectCallsIn(config.stopGraceMs + LAST_WRITES_MS);
   await stopAll(services, logger);
 }

@@ -4,7 +4,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { giveOrder, retryLetter } from "../store/drive/run-orders.ts";
+import { retryLetter, submitManualCommand } from "../store/drive/manual-commands.ts";
 import { sendSignals } from "../store/signal/signals.ts";
 import { deleteSignals } from "../store/signal/signals-retention.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
@@ -29,7 +29,7 @@ async function send(key: string, value: Json = null): Promise<number> {
 
 async function start(dagId: string, id: number, taskId: string, action: "start" | "restart"): Promise<void> {
   const { run_id: runId } = await rig.run(id);
-  await rig.db.transaction((tx) => giveOrder(tx, { dagId, runId, taskId, action, user: "Ann" }));
+  await rig.db.transaction((tx) => submitManualCommand(tx, { dagId, runId, taskId, action, user: "Ann" }));
   rig.wakeUps.send(`run:${id}`);
 }
 
@@ -47,7 +47,7 @@ beforeAll(async () => {
   isFixed(false);
   await rig.publish({
     "causes.ts": `
-      import { all, dag, Operator, restart, signal, SignalAction, start, type HeardSignal, type TaskContext } from "tradewind";
+      import { all, dag, Operator, restart, signal, SignalAction, start, type IncomingSignal, type TaskContext } from "tradewind";
       import { appendFileSync, readFileSync } from "node:fs";
       import { setTimeout as sleep } from "node:timers/promises";
       const root = ${JSON.stringify(rig.root)};
@@ -89,7 +89,7 @@ beforeAll(async () => {
       });
       class Judge extends Operator<{}, void> {
         constructor() { super({}); this.setSignal(signal<number>("score")); }
-        override onSignal({ value, version }: HeardSignal) {
+        override onSignal({ value, version }: IncomingSignal) {
           if (value === 13 && !isFixed()) throw new Error("thirteen is beyond me");
           note("asked " + value);
           return SignalAction.START;
@@ -171,12 +171,12 @@ describe("a dead letter of an onSignal", () => {
 
   /** Skips the delay before the next call: it doubles from one second, and there are five calls. */
   const hurry = async (id: number) => {
-    const due = "(state::jsonb #> '{tasks,judge,asking,againAt}')::float8 > 0";
+    const due = "(state::jsonb #> '{tasks,judge,failedOnSignal,againAt}')::float8 > 0";
     const waits = adhoc(`SELECT 1 FROM run_drive WHERE dag_run_id = $1 AND ${due}`);
     if ((await rig.db.rows(waits, [id])).length === 0) return;
     await rig.db.transaction(async (tx) => {
       await tx.rows(adhoc("UPDATE dag_run SET generation = generation + 1 WHERE id = $1"), [id]);
-      const now = "jsonb_set(state::jsonb, '{tasks,judge,asking,againAt}', '0')::json";
+      const now = "jsonb_set(state::jsonb, '{tasks,judge,failedOnSignal,againAt}', '0')::json";
       await tx.rows(adhoc(`UPDATE run_drive SET state = ${now} WHERE dag_run_id = $1 AND ${due}`), [id]);
     });
     rig.wakeUps.send(`run:${id}`);
@@ -191,8 +191,8 @@ describe("a dead letter of an onSignal", () => {
     await send("score", 9);
     const stored = adhoc("SELECT state FROM run_drive WHERE dag_run_id = $1");
     const asking = async () =>
-      (await rig.db.one<{ state: { tasks?: Record<string, { asking?: Json }> } }>(stored, [id]))?.state.tasks
-        ?.judge?.asking;
+      (await rig.db.one<{ state: { tasks?: Record<string, { failedOnSignal?: Json }> } }>(stored, [id]))
+        ?.state.tasks?.judge?.failedOnSignal;
     await rig.until(async () => (await asking()) !== undefined, "the recorded failure");
     expect(await asking()).toMatchObject({ key: "score", error: "thirteen is beyond me" });
     await givenUp(id, async () => (await letters(id)).length === 1, "the letter");

@@ -8,7 +8,7 @@ import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import type { StoredDrive } from "../model/index.ts";
 import { setPaused } from "../store/dag/dag-settings.ts";
 import { adhoc, type Connection, type Database } from "../store/database/database.ts";
-import { giveOrder } from "../store/drive/run-orders.ts";
+import { submitManualCommand } from "../store/drive/manual-commands.ts";
 import { loadStarts } from "../store/drive/run-starts.ts";
 import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
@@ -101,7 +101,7 @@ beforeAll(async () => {
 
 /** Counts from the start: a later reader may find that all five have ended. */
 async function readAgainAfterTwo(): Promise<void> {
-  const failed = async () => (await drive(buried, quiet.db))?.tasks?.judge?.asking?.attempts ?? 0;
+  const failed = async () => (await drive(buried, quiet.db))?.tasks?.judge?.failedOnSignal?.attempts ?? 0;
   await quiet.until(async () => (await failed()) >= 2, "two failures");
   quiet.wakeUps.send(`run:${buried}`);
 }
@@ -149,7 +149,7 @@ async function giveClose(id: number, at = rig): Promise<void> {
     [id],
   );
   const wish = { dagId: run!.dag_id, runId: run!.run_id, user: "Ann", taskId: null, action: "stop" } as const;
-  await at.db.transaction((tx) => giveOrder(tx, wish));
+  await at.db.transaction((tx) => submitManualCommand(tx, wish));
   at.wakeUps.send(`run:${id}`);
 }
 
@@ -224,7 +224,7 @@ describe("edits during a stop", () => {
   it("another command: a restart replaces the stop, also after a reload of the run", async () => {
     const id = await lingering("ends_anew", "batch");
     await rig.db.transaction((tx) =>
-      giveOrder(tx, {
+      submitManualCommand(tx, {
         dagId: "lingering",
         runId: "ends_anew",
         user: "Ann",
@@ -290,7 +290,7 @@ describe("many signals", () => {
 it("calls an onSignal again that has not answered within its timeout", async () => {
   const id = await rig.trigger("timed", { runId: "timed" });
   await send("late", "late_answer");
-  const asking = async () => (await drive(id))?.tasks?.["judge"]?.asking;
+  const asking = async () => (await drive(id))?.tasks?.["judge"]?.failedOnSignal;
   await rig.until(async () => (await asking()) !== undefined, "its failure");
   expect(await asking()).toMatchObject({
     key: "late",

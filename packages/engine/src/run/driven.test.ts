@@ -4,7 +4,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { giveOrder } from "../store/drive/run-orders.ts";
+import { submitManualCommand } from "../store/drive/manual-commands.ts";
 import { sendSignals } from "../store/signal/signals.ts";
 
 let rig: SchedulerRig;
@@ -31,7 +31,10 @@ async function order(id: number, taskId: string | null, action: "start" | "resta
   ))!;
   const wish = { dagId, runId, user: "Ann" };
   await rig.db.transaction((tx) =>
-    giveOrder(tx, taskId === null ? { ...wish, taskId, action: "stop" } : { ...wish, taskId, action }),
+    submitManualCommand(
+      tx,
+      taskId === null ? { ...wish, taskId, action: "stop" } : { ...wish, taskId, action },
+    ),
   );
   rig.wakeUps.send(`run:${id}`);
 }

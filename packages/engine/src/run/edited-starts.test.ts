@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc, type Connection } from "../store/database/database.ts";
-import { giveOrder } from "../store/drive/run-orders.ts";
+import { submitManualCommand } from "../store/drive/manual-commands.ts";
 import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
@@ -94,7 +94,10 @@ const order = async (id: number, taskId: string | null, action: "stop" | "start"
   );
   const who = { dagId: run!.dag_id, runId: run!.run_id, user: "ada" };
   await edit(id, (tx) =>
-    giveOrder(tx, taskId === null ? { ...who, taskId, action: "stop" } : { ...who, taskId, action }),
+    submitManualCommand(
+      tx,
+      taskId === null ? { ...who, taskId, action: "stop" } : { ...who, taskId, action },
+    ),
   );
 };
 const send = async (value: string) => {

@@ -95,12 +95,12 @@ describe("a scheduler without wake-ups", () => {
     const job = new SchedulerJob({
       database: db,
       executors: [],
-      bundles: new BundleCache("/nowhere", async () => ({ code: "", prelude: null })),
+      bundles: new BundleCache("/nowhere", async () => ({ code: "", sharedChunk: null })),
       logsDir: "/nowhere",
       logger: silentLogger,
       wakeUps,
       version: "test",
-      timetables: () => ({ look: () => {}, stop: async () => {} }),
+      timetables: () => ({ poll: () => {}, stop: async () => {} }),
       lease: { ttlMs: 6_000, renewMs: RENEW_MS, marginMs: 1_000 },
     });
     await job.start();

@@ -156,7 +156,7 @@ export class MaskStream {
     const text = this.#held + chunk;
     const { covered, undecided } = this.#mask.scan(text, this.#heldCovered);
     const until = text.length - undecided;
-    const out = this.#give(text, covered, until);
+    const out = this.#emit(text, covered, until);
     this.#held = text.slice(until);
     const last = covered.at(-1);
     this.#heldCovered = last === undefined ? 0 : Math.max(0, last[1] - until);
@@ -167,14 +167,14 @@ export class MaskStream {
   end(): string {
     const text = this.#held;
     const covered = this.#mask.empty ? [] : this.#mask.scan(text, this.#heldCovered).covered;
-    const out = this.#give(text, covered, text.length);
+    const out = this.#emit(text, covered, text.length);
     this.#held = "";
     this.#heldCovered = 0;
     this.#open = false;
     return out;
   }
 
-  #give(text: string, covered: readonly [number, number][], until: number): string {
+  #emit(text: string, covered: readonly [number, number][], until: number): string {
     if (until === 0) return "";
     let out = "";
     let at = 0;

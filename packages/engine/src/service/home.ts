@@ -3,7 +3,7 @@ import { access, constants, mkdir, readFile, stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { EngineError, messageOf } from "./errors.ts";
 import { createOnce } from "./private-file.ts";
-import { livingHolder, type ProcessLock, takeProcessLock } from "./process-lock.ts";
+import { acquireProcessLock, livingHolder, type ProcessLock } from "./process-lock.ts";
 
 /** Tradewind's own folder: everything that one installation keeps outside of the database. */
 export interface Home {
@@ -106,7 +106,7 @@ export async function ensureToken(home: Home): Promise<string> {
 
 /** Rejects a second standalone on the same home. The lock of a killed one is void. */
 export async function lockHome(home: Home): Promise<ProcessLock> {
-  const taken = await takeProcessLock(home.lock);
+  const taken = await acquireProcessLock(home.lock);
   if ("lock" in taken) return taken.lock;
   const { pid, details } = taken.holder;
   const where = typeof details["url"] === "string" ? ` at ${details["url"]}` : "";

@@ -5,7 +5,7 @@ import type { Logger } from "./logger.ts";
 export class Outage {
   readonly #logger: Logger;
   readonly #what: string;
-  #told: string | null = null;
+  #reported: string | null = null;
 
   /** @param what The operation that fails, e.g. "look after deadlines". */
   constructor(logger: Logger, what: string) {
@@ -15,13 +15,13 @@ export class Outage {
 
   failed(error: unknown): void {
     const message = messageOf(error);
-    const level = message === this.#told ? "debug" : "warn";
+    const level = message === this.#reported ? "debug" : "warn";
     this.#logger[level](`cannot ${this.#what}`, { error: message });
-    this.#told = message;
+    this.#reported = message;
   }
 
   passed(): void {
-    if (this.#told !== null) this.#logger.info(`can ${this.#what} again`);
-    this.#told = null;
+    if (this.#reported !== null) this.#logger.info(`can ${this.#what} again`);
+    this.#reported = null;
   }
 }

@@ -24,7 +24,7 @@ export interface LockHolder {
 }
 
 /** Acquires the lock, or returns its holder after `waitMs`. */
-export async function takeProcessLock(
+export async function acquireProcessLock(
   folder: string,
   waitMs = 500,
 ): Promise<{ lock: ProcessLock } | { holder: LockHolder }> {

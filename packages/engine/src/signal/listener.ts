@@ -18,8 +18,9 @@ import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { CommitUnknownError, isTransient } from "../store/database/connection-error.ts";
 import type { ListenerChange, RetryEntry } from "../store/signal/signals-listener.ts";
-import { Parked } from "./parked.ts";
+import { DeadLetters } from "./dead-letters.ts";
 import { isFinal } from "./refusal.ts";
+import type { Semaphore } from "./semaphore.ts";
 import { readPosition, type Signal, type SignalFilter, type SignalStart, showPosition } from "./signal.ts";
 import type {
   HeldListener,
@@ -30,7 +31,6 @@ import type {
   SignalWatcher,
   Subscription,
 } from "./signal-service.ts";
-import type { Turns } from "./turns.ts";
 
 export interface ListenerParts {
   readonly name: string;
@@ -40,7 +40,7 @@ export interface ListenerParts {
   readonly service: Pick<SignalService, "subscribe" | "readKey">;
   readonly records: ListenerRecords;
   /** Shared by the listeners of a machine. */
-  readonly turns?: Turns;
+  readonly turns?: Semaphore;
   readonly logger: Logger;
 }
 
@@ -69,7 +69,7 @@ export class Listener implements Listening {
   #held: HeldListener | null = null;
   #position: string | null = null;
   #bounds: { afterVersion: number | null; since: Date | null } = { afterVersion: null, since: null };
-  #parked = new Parked();
+  #deadLetters = new DeadLetters();
   #hasRedeliveries = false;
   #renewAt = 0;
 
@@ -116,7 +116,7 @@ export class Listener implements Listening {
           await this.#work();
         } else await this.#sleep(this.#leaseMs / 3);
       } catch (error) {
-        if (isFinal(error)) this.#giveUp(error as EngineError);
+        if (isFinal(error)) this.#fail(error as EngineError);
         // The database or the service is unavailable, or another process holds the name. Retry in each case.
         this.#parts.logger.warn("restarting a signal listener", {
           listener: this.#parts.name,
@@ -131,7 +131,7 @@ export class Listener implements Listening {
     this.#claimed.resolve();
   }
 
-  #giveUp(error: EngineError): never {
+  #fail(error: EngineError): never {
     const { logger, name, options } = this.#parts;
     logger.error("a signal listener has ended", { listener: name, error: error.message });
     try {
@@ -153,7 +153,7 @@ export class Listener implements Listening {
       this.#held = claim;
       this.#renewAt = performance.now() + this.#leaseMs / 3;
       this.#position = showPosition(claimed.start.position);
-      this.#parked = new Parked(claimed.retries);
+      this.#deadLetters = new DeadLetters(claimed.retries);
       this.#hasRedeliveries = claimed.hasRedeliveries;
       this.#bounds = { afterVersion: claimed.start.afterVersion, since: claimed.start.since };
     }
@@ -172,9 +172,9 @@ export class Listener implements Listening {
     try {
       while (!this.#stop.signal.aborted) {
         if (this.#hasRedeliveries) await this.#redeliver();
-        for (const entry of this.#parked.due()) await this.#resume(entry, limit);
-        const waitMs = Math.max(0, Math.min(this.#parked.nextInMs(), this.#renewAt - performance.now()));
-        if (this.#parked.size < MAX_PARKED) {
+        for (const entry of this.#deadLetters.due()) await this.#resume(entry, limit);
+        const waitMs = Math.max(0, Math.min(this.#deadLetters.nextInMs(), this.#renewAt - performance.now()));
+        if (this.#deadLetters.size < MAX_PARKED) {
           await this.#deliverNext(subscription, { limit, waitMs });
         } else await this.#sleep(waitMs);
         if (performance.now() >= this.#renewAt) await this.#commit({});
@@ -191,7 +191,7 @@ export class Listener implements Listening {
       this.#position = first.position;
       return;
     }
-    const done = await this.#parts.turns?.take();
+    const done = await this.#parts.turns?.acquire();
     try {
       const room = wish.limit - first.signals.length;
       const more =
@@ -205,7 +205,7 @@ export class Listener implements Listening {
 
   /** Signals in the order of the log; the position moves past each. */
   async #deliver(signals: readonly Signal[]): Promise<void> {
-    const open = signals.filter((signal) => !this.#parked.has(signal));
+    const open = signals.filter((signal) => !this.#deadLetters.has(signal));
     const last = signals.at(-1);
     if (open.length === 0 || last === undefined) return;
     const position = readPosition(last.position);
@@ -258,13 +258,13 @@ export class Listener implements Listening {
   }
 
   #passed({ key, namespace, version }: Signal, isLast: boolean): void {
-    if (isLast) this.#parked.delete({ namespace, key });
-    else this.#parked.set({ namespace, key, version: version + 1, attempts: 0, error: null, inMs: 0 });
+    if (isLast) this.#deadLetters.delete({ namespace, key });
+    else this.#deadLetters.set({ namespace, key, version: version + 1, attempts: 0, error: null, inMs: 0 });
   }
 
   async #unpark({ key, namespace }: RetryEntry): Promise<void> {
     await this.#commit({ unpark: [{ namespace, key }] });
-    this.#parked.delete({ namespace, key });
+    this.#deadLetters.delete({ namespace, key });
   }
 
   /** Another attempt has failed: schedule a retry, or make it a dead letter. */
@@ -283,7 +283,7 @@ export class Listener implements Listening {
       : { namespace, key, version, attempts, error: failure.error, inMs: delay };
     const deadLetters = isOver ? [{ version, attempts, error: failure.error }] : [];
     await this.#commit({ ...failure.change, park: [entry], deadLetters });
-    this.#parked.set(entry);
+    this.#deadLetters.set(entry);
     const told = { listener: name, namespace, key, version, attempts, error: failure.error };
     if (isOver) logger.error("a signal became a dead letter", told);
     else logger.warn("could not process a signal", { ...told, again_in_ms: delay });

@@ -7,7 +7,7 @@
  * get lost. With NOTIFY off, the periodic poll becomes more frequent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Topic, tellsOfStates, type WakeUps } from "../job/wake-up.ts";
+import { publishesStates, type Topic, type WakeUps } from "../job/wake-up.ts";
 import { isPattern, isReserved, matches } from "../model/signal/signal-names.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
@@ -129,7 +129,7 @@ export class LogTail {
   /** A LISTEN connection, from the first follower on; without one, polls are more frequent. */
   #attend(): void {
     const hear = (topic: Topic | "") => {
-      if (topic === "signals" || topic === "" || (this.#wantsStates && tellsOfStates(topic))) this.#call();
+      if (topic === "signals" || topic === "" || (this.#wantsStates && publishesStates(topic))) this.#call();
     };
     this.#offLocal ??= this.#options.wakeUps.onLocal(hear);
     this.#listening ??= this.#options.wakeUps

@@ -27,6 +27,7 @@ import { Listener } from "./listener.ts";
 import { LogTail } from "./log-tail.ts";
 import { memoryRecords } from "./memory-records.ts";
 import { deadLetterOf, postgresRecords } from "./postgres-records.ts";
+import { Semaphore } from "./semaphore.ts";
 import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
@@ -55,7 +56,6 @@ import type {
   Subscription,
 } from "./signal-service.ts";
 import { LogSubscription } from "./subscription.ts";
-import { Turns } from "./turns.ts";
 
 export interface PostgresSignalsOptions {
   readonly database: Database;
@@ -83,7 +83,7 @@ export class PostgresSignals implements SignalService {
   readonly #defaultSender: string;
   readonly #tail: LogTail;
   readonly #sender: Sender;
-  readonly #turns = new Turns(TURNS, TURN_PATIENCE_MS);
+  readonly #turns = new Semaphore(TURNS, TURN_PATIENCE_MS);
   readonly #listeners = new Set<Listener>();
 
   constructor(options: PostgresSignalsOptions) {

@@ -66,7 +66,7 @@ export class Sender {
     // Several sends in a row, in the same turn, share one transaction.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
-      const parcels = this.#take();
+      const parcels = this.#drain();
       try {
         const stored = await this.#patiently(parcels.flatMap(({ drafts }) => drafts));
         const entries = stored.values();
@@ -78,7 +78,7 @@ export class Sender {
     }
   }
 
-  #take(): Parcel[] {
+  #drain(): Parcel[] {
     let signals = 0;
     const count = this.#waiting.findIndex(({ drafts }, at) => {
       signals += drafts.length;

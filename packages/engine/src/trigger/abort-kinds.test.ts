@@ -37,7 +37,7 @@ it("aborts a trigger as cancelled when no task waits for it any more", async () 
     adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'timeout' WHERE attempt = $1"),
     [attempt],
   );
-  await rig.tell("unwaited");
+  await rig.notify("unwaited");
   expect(await told()).toBe("AbortError cancelled");
 });
 
@@ -45,7 +45,7 @@ it("aborts a trigger as moved when another triggerer owns it", async () => {
   const { told, triggerId } = await waiting();
   const other = await seedTriggerer(rig.db);
   await rig.db.rows(adhoc("UPDATE trigger SET owner_job = $2 WHERE id = $1"), [triggerId, other]);
-  await rig.tell("dags");
+  await rig.notify("dags");
   expect(await told()).toBe("AbortError moved");
 });
 

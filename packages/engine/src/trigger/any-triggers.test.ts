@@ -40,7 +40,7 @@ describe("any() in a task", () => {
     const { attempt } = await rig.wait("tradewind.any", bundle, { args });
     await rig.until(() => job.size === 1, "the trigger to run");
     await ring("paid", "now");
-    await rig.tell("fired");
+    await rig.notify("fired");
     expect(await rig.outcome(attempt)).toEqual({
       kind: "event",
       payload: { name: "paid", event: { body: "now", headers: {} } },
@@ -69,7 +69,7 @@ describe("any() in a task", () => {
     const around = await rig.wait("tradewind.any", null, { args: any({ both, never: hook("never") }) });
     await ring("no", "sorry");
     await ring("yes", "sure");
-    await rig.tell("fired");
+    await rig.notify("fired");
     expect(await rig.outcome(inside.attempt)).toMatchObject({
       payload: { now: 1, decision: { name: expect.stringMatching(/yes|no/) } },
     });
@@ -108,7 +108,7 @@ describe("the second event of any()", () => {
     await ring("paid", "now");
     const triggers = new EngineTriggers(rig.db);
     expect(triggers.add(trigger())).toMatchObject({ list: false, members: { now: { kind: "demo.now" } } });
-    const [found] = await triggers.look();
+    const [found] = await triggers.read();
     const { outcome } = found as Extract<typeof found, { kind: "outcome" }>;
     expect(triggers.merge(7, running)).toBeNull();
     expect(triggers.merge(7, outcome)).toBe(outcome);
@@ -120,7 +120,7 @@ describe("the second event of any()", () => {
     const triggers = new EngineTriggers(rig.db);
     triggers.add(trigger());
     expect(triggers.merge(7, running)).toBe(running);
-    expect(await triggers.look()).toEqual([]);
+    expect(await triggers.read()).toEqual([]);
     expect(triggers.wantsAck(7)).toBe(true);
   });
 });

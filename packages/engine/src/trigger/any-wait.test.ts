@@ -35,7 +35,7 @@ const TRIGGERS = [
 async function started() {
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(TRIGGERS);
-  const printed = () => under.heard.flatMap((each) => (each.on === "engine" ? [each.text] : [])).join("");
+  const printed = () => under.reports.flatMap((each) => (each.on === "engine" ? [each.text] : [])).join("");
   return {
     under,
     bundle,

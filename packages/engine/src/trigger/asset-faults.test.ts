@@ -124,12 +124,12 @@ describe("puts every event in exactly one run of a DAG", () => {
     await publish("batch", leaf("a"), {});
     await publish("both", all(leaf("a"), leaf("b")), {});
     await publish("parts", leaf("a"), { partitioned: true });
-    await rig.tell("dags");
+    await rig.notify("dags");
   };
   const send = async (uri: string, payload: number) => {
     const partition = payload % 2 === 0 ? "even" : "odd";
     await rig.db.transaction((tx) => recordEvent(tx, { uri, payload, partition, sender: "test" }));
-    await rig.tell("signals");
+    await rig.notify("signals");
   };
 
   interface Made {

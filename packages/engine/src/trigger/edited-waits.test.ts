@@ -46,7 +46,7 @@ async function twoWaits(): Promise<{ shared: number; own: number }> {
   await waits("a", shared);
   await waits("b", shared);
   await waits("c", own);
-  await rig.tell("triggers");
+  await rig.notify("triggers");
   await rig.until(() => running.job.size === 2, "the triggers to run");
   return { shared, own };
 }

@@ -34,7 +34,7 @@ async function feed(body: string, args: object, replicas: 1 | 2 = 1): Promise<nu
   await seedDag(rig.db, "feed");
   const bundle = await rig.bundle("demo.feed", body);
   const id = await rig.trigger("demo.feed", bundle, { dagId: "feed", args: args as never, replicas });
-  await rig.tell("triggers");
+  await rig.notify("triggers");
   return id;
 }
 
@@ -120,17 +120,17 @@ it("sleeps while its DAG is paused, and restarts after a failure", async () => {
   const id = await feed(`await new Promise((resolve) => host.abort.addEventListener("abort", resolve));`, {});
   await rig.until(() => job.size === 1, "the trigger to run");
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'feed'"));
-  await rig.tell("dags");
+  await rig.notify("dags");
   await rig.until(() => job.size === 0, "it to sleep");
   await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === null, "it to be let go");
   await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = 'feed'"));
-  await rig.tell("dags");
+  await rig.notify("dags");
   await rig.until(() => job.size === 1, "it to run again");
 
   await seedDag(rig.db, "broken");
   const bundle = await rig.bundle("demo.broken", `throw new Error("no connection");`);
   const broken = await rig.trigger("demo.broken", bundle, { dagId: "broken" });
-  await rig.tell("triggers");
+  await rig.notify("triggers");
   await rig.until(async () => {
     const row = await triggerRow(rig.db, broken);
     return row?.owner_job === null && row.wake_at.getTime() > Date.now() + 20_000;
@@ -155,14 +155,14 @@ it("creates no run after the end of its DAG: releases the trigger, and receives 
   await folder(["second"]);
   // No comparison runs meanwhile: the trigger is dropped because of its event, and the event is not acknowledged.
   await rig.until(() => job.size === 0, "it to be stopped");
-  await rig.tell("dags");
+  await rig.notify("dags");
   await rig.until(async () => (await triggerRow(rig.db, id))?.owner_job === null, "it to be let go");
   const { attempt } = await rig.wait("demo.now", await rig.bundle("demo.now", "yield 1;"));
   await rig.outcome(attempt);
   expect((await triggerRow(rig.db, id))?.owner_job).toBeNull();
   expect(await events()).toEqual(["first"]);
   await endAt(null);
-  await rig.tell("dags");
+  await rig.notify("dags");
   await rig.until(async () => (await events()).length === 2, "the second event's run");
   expect(await events()).toEqual(["first", "second"]);
 });
@@ -244,7 +244,7 @@ it("creates one run per webhook call since the DAG was published", async () => {
   const first = await rig.triggerer({ lease: LONG_LEASE });
   await rig.until(async () => (await events()).length === 1, "the first call's run");
   await Promise.all(["second", "second"].map(ring));
-  await rig.tell("fired");
+  await rig.notify("fired");
   await rig.until(async () => (await events()).length === 3, "three runs");
   await first.stop();
   await rig.triggerer();

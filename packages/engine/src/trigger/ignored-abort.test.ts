@@ -23,7 +23,7 @@ async function started() {
     await under.until(() => under.logs(id).length > 0);
     under.runner.stop([id], "cancelled");
   };
-  const reports = () => under.heard.flatMap((each) => (each.on === "ignoredAbort" ? [each.ignored] : []));
+  const reports = () => under.reports.flatMap((each) => (each.on === "ignoredAbort" ? [each.ignored] : []));
   return { under, stopped, reports };
 }
 
@@ -34,7 +34,7 @@ it("reports a trigger that ignores its abort once per class, and none that ends"
   await stopped(3, "deaf", { job: "b" });
   // Stopped last: when this trigger is reported, the others have been checked.
   await stopped(4, "other", {});
-  await under.hears("ignoredAbort", ({ ignored }) => ignored.id === 4);
+  await under.reported("ignoredAbort", ({ ignored }) => ignored.id === 4);
   expect(reports()).toEqual([
     { id: 2, kind: "deaf", args: '{"job":"a"}', ms: expect.any(Number) },
     expect.objectContaining({ id: 4, kind: "other" }),
@@ -53,7 +53,7 @@ it("reports a member of a joint wait without delaying the event of the other mem
   expect(await under.event(1)).toEqual({ name: "now", event: 1 });
   under.runner.ack(1);
   under.runner.stop([1], "fired");
-  await under.hears("ignoredAbort");
+  await under.reported("ignoredAbort");
   expect(reports()).toMatchObject([{ id: 1, kind: "deaf" }]);
 });
 

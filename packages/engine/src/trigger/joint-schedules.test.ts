@@ -64,12 +64,12 @@ async function takenOver(): Promise<void> {
 it("creates one run after all members have fired, also after a takeover", async () => {
   const first = await rig.triggerer({ lease: LONG_LEASE });
   await schedule({ run: runOf("r1"), bell: hook });
-  await rig.tell("triggers");
+  await rig.notify("triggers");
   await rig.until(() => first.job.size === 1, "the schedule to be looked at");
   await ring("one");
   await ring("two");
   await otherRun("r1", "success");
-  await rig.tell("ended");
+  await rig.notify("ended");
   await rig.until(async () => (await events()).length > 0, "the run");
   await first.stop();
   await takenOver();
@@ -80,7 +80,7 @@ it("creates one run after all members have fired, also after a takeover", async 
 it("does not fire with the call of a webhook alone", async () => {
   const first = await rig.triggerer({ lease: LONG_LEASE });
   await schedule({ run: runOf("r1"), bell: hook });
-  await rig.tell("triggers");
+  await rig.notify("triggers");
   await rig.until(() => first.job.size === 1, "the schedule to be looked at");
   await ring("one");
   await otherRun("r2", "success");

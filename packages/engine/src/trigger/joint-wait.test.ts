@@ -87,7 +87,7 @@ it("reports the members that have fired, and none after a restart of its process
   const under = await RunnerUnderTest.start();
   const bundle = await under.bundle(TRIGGERS);
   const all = members({ one: call("fires", { payload: 1 }), two: call("waits") });
-  const reports = () => under.heard.flatMap((each) => (each.on === "members" ? [each.fired] : []));
+  const reports = () => under.reports.flatMap((each) => (each.on === "members" ? [each.fired] : []));
   under.run(1, "tradewind.all", bundle, all);
   await under.until(() => reports().length === 2);
   expect(reports()).toEqual([[], ["one"]]);

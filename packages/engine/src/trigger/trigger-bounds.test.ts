@@ -64,7 +64,7 @@ it("splits concurrent output into readable lines, and drops the excess", async (
   expect(await under.event(3)).toBe("spoken");
   expect(under.logs(3)).toEqual(["one word"]);
   await under.event(2);
-  await under.hears("log", ({ id, message }) => id === 2 && /^\d+ log records were dropped/.test(message));
+  await under.reported("log", ({ id, message }) => id === 2 && /^\d+ log records were dropped/.test(message));
   expect(under.logs(2).filter((message) => message === "water").length).toBeLessThan(50_000);
   expect(under.runner.pid).toBe(pid);
 });
@@ -103,7 +103,7 @@ it("limits the bytes of events in flight until they are stored", async () => {
   await under.until(() => fired().length >= 33);
   // Output that is sent later in the same process is received later.
   under.run(100, "speaks", bundle);
-  await under.hears("log", ({ id }) => id === 100);
+  await under.reported("log", ({ id }) => id === 100);
   expect(fired()).toHaveLength(33);
   // Stopped triggers free their share, too.
   under.runner.stop([1], "cancelled");
@@ -126,7 +126,7 @@ it("ends a process that sends an endless line, and starts everything again", asy
     }
     await new Promise(() => {});`;
   under.run(1, "writes", await under.bundle(triggerText("writes", writes)), { mark: `${under.dir}/mark` });
-  const { text } = await under.hears("engine", ({ message }) => message.includes("starting another"));
+  const { text } = await under.reported("engine", ({ message }) => message.includes("starting another"));
   expect(text).toMatch(/it sent (?:a message without end|something that is not JSON)/);
   expect(await under.event(1)).toBe("again");
   expect(under.runner.pid).not.toBe(pid);

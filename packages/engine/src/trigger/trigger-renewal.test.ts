@@ -46,7 +46,7 @@ it("ends every trigger in order before it starts it again, exactly once", async 
   expect(await under.event(1)).toBe("went");
   expect(under.outcomes(1)).toHaveLength(1);
   // No crash was counted, and no trigger is a suspect.
-  expect(under.heard.filter(({ on }) => on === "engine")).toEqual([]);
+  expect(under.reports.filter(({ on }) => on === "engine")).toEqual([]);
 });
 
 it("waits until every event is acknowledged, and lets each trigger pass that on", async () => {
@@ -85,7 +85,7 @@ it("keeps the last event of a built-in trigger", async () => {
   const { pid } = under.runner;
   await leaveBehind(under, LIMIT + 1);
   await replaced(under, pid);
-  const looks = () => under.heard.filter((each) => each.on === "polled" && each.id === 1).length;
+  const looks = () => under.reports.filter((each) => each.on === "polled" && each.id === 1).length;
   const before = looks();
   await under.until(() => looks() > before + 1);
   expect(under.outcomes(1)).toHaveLength(1);

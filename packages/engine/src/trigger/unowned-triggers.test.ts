@@ -63,7 +63,7 @@ it("claims a waiting trigger as soon as capacity is free", async () => {
     adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'cancelled' WHERE attempt = $1"),
     [attempt],
   );
-  await rig.tell("unwaited");
+  await rig.notify("unwaited");
   const owner = () =>
     rig.db.one<{ owner_job: number | null }>(adhoc("SELECT owner_job FROM trigger WHERE id = $1"), [
       next.triggerId,
@@ -83,7 +83,7 @@ it("evens out the load between triggerers, and then keeps it", async () => {
            FROM trigger t WHERE t.id = d.waits_on AND t.owner_job = $1`),
     [second.job.jobId],
   );
-  await rig.tell("unwaited");
+  await rig.notify("unwaited");
   await rig.until(() => second.job.size === 0, "the second to have none");
   await owned(rig, bundle, 20);
   await rig.until(

@@ -1,11 +1,11 @@
 /** A signal-driven DAG, and rows of its runs as their owner writes them. */
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
-import { Drive, type Heard, RuleSet } from "../../src/model/index.ts";
+import { Drive, type Fact, RuleSet } from "../../src/model/index.ts";
 import { openDrives } from "../../src/store/drive/run-drives.ts";
 import { startCalls } from "../../src/store/drive/run-starts.ts";
 import { type Installation, manifestOf } from "./installation.ts";
 
-export function hears(key: string, equals?: string): SignalCondition {
+export function listensTo(key: string, equals?: string): SignalCondition {
   const value = equals === undefined ? null : { value: equals };
   return { kind: "signal", namespace: "default", key, where: null, equals: value, inRun: false };
 }
@@ -26,13 +26,16 @@ export function drivenManifest(dagId: string): DagManifest {
       {
         taskId: "train",
         upstream: ["load"],
-        rules: [rule("start", { kind: "all", of: [hears("a"), hears("b")] }), rule("stop", hears("c"), true)],
+        rules: [
+          rule("start", { kind: "all", of: [listensTo("a"), listensTo("b")] }),
+          rule("stop", listensTo("c"), true),
+        ],
       },
-      { taskId: "serve", lifetime: "streaming", rules: [rule("restart", hears("mode", "open"))] },
+      { taskId: "serve", lifetime: "streaming", rules: [rule("restart", listensTo("mode", "open"))] },
       { taskId: "report", every: { kind: "interval", everyMs: 3_600_000, style: "trigger" } },
       { taskId: "ask", reacts: [{ namespace: "default", key: "ask.*" }] },
     ],
-    { stop: hears("closed") },
+    { stop: listensTo("closed") },
   );
 }
 
@@ -58,14 +61,14 @@ export async function drive(
   let version = 0;
   happens(driven, (key, value = "") => {
     version++;
-    const heard: Heard = { kind: "signal", namespace: "default", key, value, version, from: null };
-    driven.hear(heard);
+    const heard: Fact = { kind: "signal", namespace: "default", key, value, version, from: null };
+    driven.receive(heard);
   });
   await openDrives(tw.database, [dagRunId]);
   await tw.sql("UPDATE run_drive SET state = $2 WHERE dag_run_id = $1", [
     dagRunId,
-    JSON.stringify(driven.takeState() ?? {}),
+    JSON.stringify(driven.drainState() ?? {}),
   ]);
   await tw.sql("DELETE FROM run_start WHERE dag_run_id = $1", [dagRunId]);
-  await tw.database.pipeline(startCalls([{ runId: dagRunId, starts: driven.takeStarts() }]));
+  await tw.database.pipeline(startCalls([{ runId: dagRunId, starts: driven.drainStarts() }]));
 }

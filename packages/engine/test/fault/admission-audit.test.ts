@@ -71,13 +71,13 @@ test("two schedulers under load exceed no limit and keep the order of each pool"
   await audit.stop();
 
   const waits = await readWaits(rig.db);
-  console.log(JSON.stringify({ looks: audit.looks, full: audit.full, waits }));
+  console.log(JSON.stringify({ looks: audit.checks, full: audit.full, waits }));
   expect(audit.violations).toEqual([]);
   expect(await rig.poolsAreExact()).toBe(true);
   expect(await outOfTurn(rig.db, turnMs(waits))).toEqual([]);
 
   // Guards against vacuous success: the audit must have seen something.
-  expect(audit.looks).toBeGreaterThan(20);
+  expect(audit.checks).toBeGreaterThan(20);
   for (const kind of ["pool narrow", "pool middle", "pool wide", "dag", "run", "task"])
     expect(audit.full[kind] ?? 0, kind).toBeGreaterThan(0);
   expect(await schedulersUsed(rig.db)).toBe(2);
@@ -118,7 +118,7 @@ const AUDIT = adhoc(`
   FROM pool p`);
 
 class LimitAudit {
-  looks = 0;
+  checks = 0;
   /** Snapshots with a limit reached: without those, none could have been exceeded. */
   readonly full: Record<string, number> = {};
   readonly violations: string[] = [];
@@ -138,7 +138,7 @@ class LimitAudit {
   async #run(db: Database): Promise<void> {
     for (; !this.#isOver; await sleep(EVERY_MS)) {
       const rows = await db.rows<Reading>(AUDIT);
-      this.looks++;
+      this.checks++;
       for (const row of rows) {
         if (row.kind === "counter") {
           if (row.most !== row.taken) this.violations.push(`miscounted ${JSON.stringify(row)}`);

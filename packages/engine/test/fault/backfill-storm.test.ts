@@ -64,7 +64,7 @@ test("four schedulers and two backfills over the same dates create one run per d
   await installation.until("all dates and both backfills", isOver, 90_000 * Math.max(1, SCALE));
   await Promise.all([pools.stop(), limits.stop(), takeovers.stop()]);
 
-  const { looks, full } = limits;
+  const { checks: looks, full } = limits;
   console.log(JSON.stringify({ ...storm.counts, longest: Math.round(takeovers.longest()), looks, full }));
   expect(await datesWithout(installation, { start, end })).toEqual([]);
   expect(limits.violations).toEqual([]);
@@ -195,17 +195,17 @@ class BackfillStorm {
 
 /** In one snapshot: active runs of each backfill against its limit, and the DAG's other runs against the DAG's limit. */
 class LimitWatch extends Watch {
-  looks = 0;
+  checks = 0;
   full = 0;
   readonly violations: string[] = [];
 
-  protected override async look(): Promise<void> {
+  protected override async check(): Promise<void> {
     const rows = await this.installation.db.rows<{ id: number | null; most: number; running: number }>(
       adhoc(`SELECT b.id, coalesce(b.max_active, ${DAG_LIMIT}) AS most, count(*)::int AS running
              FROM dag_run r LEFT JOIN backfill b ON b.id = r.backfill_id
              WHERE r.state = 'running' GROUP BY b.id, b.max_active`),
     );
-    this.looks++;
+    this.checks++;
     for (const row of rows) {
       if (row.running === row.most) this.full++;
       if (row.running > row.most) this.violations.push(JSON.stringify(row));

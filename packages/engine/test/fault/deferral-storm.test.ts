@@ -106,7 +106,7 @@ test("waiting tasks resume exactly once despite kills, stops and network faults"
         [...taken].map(([how, all]) => [how, [all.length, Math.round(Math.max(...all.map(({ ms }) => ms)))]]),
       ),
       runTakeovers: [runs.taken.length, Math.round(runs.longest())],
-      looks: pools.looks,
+      looks: pools.checks,
       full: pools.full,
     }),
   );
@@ -122,7 +122,7 @@ test("waiting tasks resume exactly once despite kills, stops and network faults"
   expect(await installation.sql("SELECT name, occupied FROM pool WHERE occupied <> 0")).toEqual([]);
   expect(triggers.waiting()).toEqual([]);
   expect(longest).toBeLessThan(TAKEOVER_MS);
-  expect(verdict.toldAfterMs[1]).toBeLessThan(TOLD_MS);
+  expect(verdict.notifiedAfterMs[1]).toBeLessThan(TOLD_MS);
   expect(logs.filter(isAlarming)).toEqual([]);
   expect(await postgres.complaints()).toEqual([]);
 
@@ -138,7 +138,7 @@ test("waiting tasks resume exactly once despite kills, stops and network faults"
   expect(unknown).toBeGreaterThanOrEqual(1);
   expect(unheard).toBeGreaterThanOrEqual(1);
   expect(triggers.taken.length).toBeGreaterThanOrEqual(5);
-  expect(pools.looks).toBeGreaterThan(100);
+  expect(pools.checks).toBeGreaterThan(100);
   expect(pools.full).toBeGreaterThan(10);
 });
 

@@ -29,9 +29,9 @@ export function flowingDag(): Dag {
     const on = [restart(renew), stop(halt), start(go)];
     const again = { retries: 1_000_000, retryDelay: 50, maxRetryDelay: 200, grace: "5s" } as const;
     d.task("flow", { lifetime: "streaming", ...again, on }, async (_, ctx) => {
-      note(ctx, "start");
+      record(ctx, "start");
       await aborted(ctx.abort);
-      note(ctx, "abort");
+      record(ctx, "abort");
     });
     const chore = d.task("chore", { ...again, on }, (_, ctx) => work(ctx, 400));
     d.task("tail", { after: [chore], rule: "allDone", ...again }, (_, ctx) => work(ctx, 20));
@@ -39,9 +39,9 @@ export function flowingDag(): Dag {
 }
 
 async function work(ctx: TaskContext, ms: number): Promise<void> {
-  note(ctx, "start");
+  record(ctx, "start");
   if (ms > 0) await sleep(ms, undefined, { signal: ctx.abort });
-  note(ctx, "end");
+  record(ctx, "end");
 }
 
 function aborted(abort: AbortSignal): Promise<void> {
@@ -51,7 +51,7 @@ function aborted(abort: AbortSignal): Promise<void> {
   });
 }
 
-function note(ctx: TaskContext, event: LedgerLine["event"]): void {
+function record(ctx: TaskContext, event: LedgerLine["event"]): void {
   const line: LedgerLine = {
     dag: ctx.run.dagId,
     run: ctx.run.id,

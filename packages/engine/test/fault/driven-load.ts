@@ -1,6 +1,6 @@
 /** Several writers that send in bursts, and manual start, restart and stop commands, during the storm. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { giveOrder, type OrderAction } from "../../src/store/drive/run-orders.ts";
+import { type OrderAction, submitManualCommand } from "../../src/store/drive/manual-commands.ts";
 import { sendSignals } from "../../src/store/signal/signals.ts";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { FaultInstallation } from "./installation.ts";
@@ -21,7 +21,7 @@ export class DrivenLoad {
     this.#flows = flows;
     this.#loops = [
       ...[1, 2, 3].map((writer) => this.#write(`writer ${writer}`, randomOf(seed + writer))),
-      this.#order(randomOf(seed + 4)),
+      this.#command(randomOf(seed + 4)),
     ];
   }
 
@@ -57,14 +57,14 @@ export class DrivenLoad {
   }
 
   /** Stored again if the outcome is unknown: a duplicate command is harmless here. */
-  async #order(random: Random): Promise<void> {
+  async #command(random: Random): Promise<void> {
     const { db } = this.#installation;
     while (!this.#isOver) {
       const action = random.one<OrderAction>(["start", "restart", "restart", "stop"]);
       const order = { dagId: "sturdy_flow", runId: random.one(this.#flows), user: "Ann" };
       const taskId = random.one(["flow", "chore"]);
       await this.#installation.persist(() =>
-        db.transaction((tx) => giveOrder(tx, { ...order, taskId, action })),
+        db.transaction((tx) => submitManualCommand(tx, { ...order, taskId, action })),
       );
       await sleep(300 + random.below(500));
     }

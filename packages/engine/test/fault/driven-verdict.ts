@@ -13,7 +13,7 @@ export interface Expected {
   readonly fired: ReadonlyMap<string, number>;
 }
 
-interface Heard {
+interface ReceivedSignals {
   readonly key: string;
 }
 
@@ -25,7 +25,7 @@ export async function foretell(installation: FaultInstallation, dagId: string): 
   );
   const expected: Expected[] = [];
   for (const { id, run_id } of runs) {
-    const heard = await installation.sql<Heard>(
+    const heard = await installation.sql<ReceivedSignals>(
       `SELECT s.key FROM signal s JOIN dag_run r ON r.id = $1
        WHERE s.namespace = 'default' AND s.created_at >= r.queued_at ORDER BY s.tx, s.id`,
       [id],
@@ -45,7 +45,7 @@ export async function foretell(installation: FaultInstallation, dagId: string): 
   return expected;
 }
 
-function together(heard: readonly Heard[]): number {
+function together(heard: readonly ReceivedSignals[]): number {
   let [times, met] = [0, new Set<string>()];
   for (const { key } of heard) {
     if (key === "tick" || key === "tock") met.add(key);

@@ -4,7 +4,7 @@ import type { TaskContext } from "tradewind";
 import type { LedgerLine } from "./ledger.ts";
 
 /** One write with O_APPEND: lines of many processes never mix. All processes share the monotonic clock. */
-export function note(ctx: TaskContext, fact: Pick<LedgerLine, "event" | "outcome" | "label">): void {
+export function record(ctx: TaskContext, fact: Pick<LedgerLine, "event" | "outcome" | "label">): void {
   const line: LedgerLine = {
     dag: ctx.run.dagId,
     run: ctx.run.id,

@@ -17,7 +17,7 @@ import {
   zip,
 } from "tradewind";
 import { randomOf, type TryOutcome } from "../reference/random-dag.ts";
-import { note } from "./ledger-note.ts";
+import { record } from "./ledger-note.ts";
 
 /** The source of a map: one list, or two combined. Tasks by their full ids. */
 export interface MappedOver {
@@ -171,9 +171,9 @@ async function perform(
 ): Promise<unknown> {
   const label = labelOf(items);
   const outcome = mappedOutcome(task, label, ctx.tryNumber);
-  note(ctx, { event: "start", outcome, label });
+  record(ctx, { event: "start", outcome, label });
   await sleep(task.workMs);
-  note(ctx, { event: "end", outcome, label });
+  record(ctx, { event: "end", outcome, label });
   switch (outcome) {
     case "success":
       return resultOf(task, label, inputs);

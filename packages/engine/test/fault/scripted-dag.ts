@@ -16,7 +16,7 @@ import {
   type TaskContext,
 } from "tradewind";
 import type { TryOutcome } from "../reference/random-dag.ts";
-import { note } from "./ledger-note.ts";
+import { record } from "./ledger-note.ts";
 
 export interface ScriptedTask {
   readonly id: string;
@@ -77,16 +77,16 @@ function addTask(d: DagBuilder, task: ScriptedTask, handles: ReadonlyMap<string,
 
 async function perform(task: ScriptedTask, inputs: Readonly<Record<string, number>>, ctx: TaskContext) {
   const outcome = task.tries[Math.min(ctx.tryNumber, task.tries.length) - 1] as TryOutcome;
-  note(ctx, { event: "start", outcome });
+  record(ctx, { event: "start", outcome });
   if (task.isBusy) spin(task.workMs);
   else await sleep(task.workMs);
   if (task.gate) {
     await opened(task.gate, ctx.abort).catch((error) => {
-      note(ctx, { event: "abort", outcome });
+      record(ctx, { event: "abort", outcome });
       throw error;
     });
   }
-  note(ctx, { event: "end", outcome });
+  record(ctx, { event: "end", outcome });
   switch (outcome) {
     case "success":
       return Object.values(inputs).reduce((sum, value) => sum + value, task.own);

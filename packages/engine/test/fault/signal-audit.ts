@@ -68,7 +68,7 @@ export class RetentionSweep extends Watch {
     this.#ledger = ledger;
   }
 
-  protected override async look(): Promise<void> {
+  protected override async check(): Promise<void> {
     await this.installation.db.transaction(async (tx) => {
       // The time of the whole transaction: the deleted signals are at least this old, however long the deletion takes.
       const now = await tx.one<{ now: Date }>(adhoc("SELECT now()"));

@@ -60,7 +60,7 @@ test("three schedulers do exactly what was scripted despite kills, stops and net
   const { problems: inMaps, ...maps } = await judgeMapped(installation, mapped);
   const { problems, ...counts } = verdict;
   const longest = Math.round(takeovers.longest());
-  const { looks, full } = pools;
+  const { checks: looks, full } = pools;
   console.log(
     JSON.stringify({
       ...deck.counts,

@@ -52,13 +52,13 @@ try {
   process.exit(DATABASE_AWAY);
 }
 let told = "";
-const tell = () => {
+const report = () => {
   const pid = String(runner.pid ?? "");
   if (pid !== told) writeFileSync(runnerFile(config.home, process.pid), pid);
   told = pid;
 };
-setInterval(tell, TELL_MS);
-tell();
+setInterval(report, TELL_MS);
+report();
 process.on("SIGTERM", async () => {
   await triggerer.stop();
   await wakeUps.close();

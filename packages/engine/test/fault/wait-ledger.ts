@@ -44,11 +44,11 @@ export interface WitnessedAttempt {
 }
 
 /** One write with O_APPEND: lines of many processes never mix. */
-export function noteWait(line: Omit<WaitLine, "wall">): void {
+export function recordWait(line: Omit<WaitLine, "wall">): void {
   appendFileSync(ledgerPath(), `${JSON.stringify({ ...line, wall: Date.now() })}\n`);
 }
 
-export function noteTrigger(line: Omit<TriggerLine, "wall" | "by">): void {
+export function recordTrigger(line: Omit<TriggerLine, "wall" | "by">): void {
   const whole: TriggerLine = { ...line, by: process.ppid, wall: Date.now() };
   appendFileSync(`${ledgerPath()}.triggers`, `${JSON.stringify(whole)}\n`);
 }

@@ -4,7 +4,7 @@ import type { GoneTrigger } from "./wait-audit.ts";
 import type { WaitRow } from "./wait-verdict.ts";
 import { gateName, type WaitScript } from "./waiting-dag.ts";
 
-interface Told {
+interface Notified {
   readonly row: WaitRow;
   readonly wait: WaitScript;
   readonly conf: Readonly<Record<string, Json>>;
@@ -25,7 +25,7 @@ export class WaitClock {
     this.#opened = opened;
   }
 
-  *early(told: Told): Iterable<string> {
+  *early(told: Notified): Iterable<string> {
     const { row, wait, trigger } = told;
     if (row.fired_at === null) {
       const left = (row.timeout_at ?? Number.POSITIVE_INFINITY) - (row.ended_at ?? 0);
@@ -41,12 +41,12 @@ export class WaitClock {
   }
 
   /** The median and the longest time from an open, awaited gate until the event was stored. */
-  toldAfterMs(): [number, number] {
+  notifiedAfterMs(): [number, number] {
     const sorted = this.#delays.toSorted((a, b) => a - b).map(Math.round);
     return [sorted[sorted.length >> 1] ?? 0, sorted.at(-1) ?? 0];
   }
 
-  #earliest({ row, wait, conf }: Told): number {
+  #earliest({ row, wait, conf }: Notified): number {
     const moment = Date.parse(String(conf["moment"]));
     switch (wait.kind) {
       case "delta":
@@ -69,7 +69,7 @@ export class WaitClock {
     }
   }
 
-  #open(gate: string, conf: Told["conf"]): number {
+  #open(gate: string, conf: Notified["conf"]): number {
     return this.#opened.get(gateName(gate, String(conf["group"]))) ?? Number.POSITIVE_INFINITY;
   }
 }

@@ -62,7 +62,7 @@ export interface WaitVerdict {
   readonly races: { readonly event: number; readonly timeout: number };
   readonly quarantined: number;
   /** The time from an open, awaited gate until the event was stored: the median and the longest. */
-  readonly toldAfterMs: readonly [number, number];
+  readonly notifiedAfterMs: readonly [number, number];
 }
 
 const MS = (column: string) => `extract(epoch FROM d.${column})::float8 * 1000 AS ${column}`;
@@ -130,7 +130,7 @@ export async function judgeWaits(
     lostBehindWaits: lostAtWork.filter(({ passed }) => passed.length > 0).length,
     races,
     quarantined,
-    toldAfterMs: clock.toldAfterMs(),
+    notifiedAfterMs: clock.notifiedAfterMs(),
   };
 }
 
@@ -216,7 +216,7 @@ class TaskJudge {
     if (!isAtItsPlace) yield "is at the wrong step";
     const trigger = gone.get(row.trigger_id);
     yield* clock.early({ row, wait, conf: run.conf, trigger });
-    const teller = tellerOf(row.outcome);
+    const teller = reporterOf(row.outcome);
     if (teller !== null && !trigger?.pids.includes(teller))
       yield `was reported by process ${teller}, but its trigger belonged to ${trigger?.pids.join()}`;
     if (wait.kind === "race" && (kind === "event" || kind === "timeout")) this.races.push(kind);
@@ -309,7 +309,7 @@ function depthOf({ passed }: WitnessedAttempt): number {
 }
 
 /** The process of the triggerer that reported it, if the event contains it. */
-function tellerOf(outcome: WaitOutcome | null): number | null {
+function reporterOf(outcome: WaitOutcome | null): number | null {
   const said =
     outcome?.kind === "event" ? outcome.payload : outcome?.kind === "ending" ? outcome.ending.output : null;
   if (typeof said !== "object" || said === null) return null;

@@ -18,7 +18,7 @@ import {
   TimeDeltaTrigger,
   type Waitable,
 } from "tradewind";
-import { noteWait, TIMED_OUT, type WaitLine } from "./wait-ledger.ts";
+import { recordWait, TIMED_OUT, type WaitLine } from "./wait-ledger.ts";
 import {
   Busy,
   ColdGate,
@@ -101,13 +101,13 @@ interface Progress {
 
 class Waits extends Operator<{ readonly task: WaitingTask; readonly gates: string }, number> {
   override async execute(ctx: TaskContext) {
-    note(ctx, "start");
+    record(ctx, "start");
     return await this.next(ctx, 0);
   }
 
   async resume(ctx: TaskContext, event: GateEvent, { passed }: Progress) {
-    note(ctx, "start");
-    note(ctx, "pass", { step: passed - 1, event: event as never });
+    record(ctx, "start");
+    record(ctx, "pass", { step: passed - 1, event: event as never });
     return await this.next(ctx, passed);
   }
 
@@ -115,7 +115,7 @@ class Waits extends Operator<{ readonly task: WaitingTask; readonly gates: strin
     await sleep(this.args.task.workMs);
     const wait = waitsOf(this.args.task, ctx.tryNumber)[passed];
     if (wait !== undefined) return this.wait(wait, passed + 1, facts(ctx, this.args.gates));
-    note(ctx, "end");
+    record(ctx, "end");
     return passed;
   }
 
@@ -133,11 +133,11 @@ class WaitsFromStart extends Waits {
 }
 
 async function waits(task: WaitingTask, gates: string, ctx: TaskContext): Promise<number> {
-  note(ctx, "start");
+  record(ctx, "start");
   const script = waitsOf(task, ctx.tryNumber);
   for (const [step, wait] of script.entries()) {
     await ctx.once(`once ${step}`, () => {
-      note(ctx, "once", { step });
+      record(ctx, "once", { step });
       return step;
     });
     const trigger = triggerOf(wait, facts(ctx, gates)) as Waitable<string>;
@@ -148,10 +148,10 @@ async function waits(task: WaitingTask, gates: string, ctx: TaskContext): Promis
         if (error instanceof DeferralTimeoutError) return TIMED_OUT;
         throw error;
       });
-    note(ctx, "pass", { step, event });
+    record(ctx, "pass", { step, event });
   }
   await sleep(task.workMs);
-  note(ctx, "end");
+  record(ctx, "end");
   return script.length;
 }
 
@@ -206,12 +206,12 @@ export function gateName(gate: string, group: string): string {
   return gate.replace("$", `${group}_`);
 }
 
-function note(
+function record(
   ctx: TaskContext,
   what: WaitLine["what"],
   more: Partial<Pick<WaitLine, "step" | "event">> = {},
 ): void {
-  noteWait({
+  recordWait({
     dag: ctx.run.dagId,
     run: ctx.run.id,
     task: ctx.taskId,

@@ -5,7 +5,7 @@
 import { existsSync, readdirSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { endWith, PollTrigger, Trigger, type TriggerContext } from "tradewind";
-import { noteTrigger } from "./wait-ledger.ts";
+import { recordTrigger } from "./wait-ledger.ts";
 
 export interface GateArgs {
   readonly folder: string;
@@ -78,7 +78,7 @@ const ENDINGS = {
 
 function opened(kind: string, { folder, gate }: GateArgs): GateEvent | undefined {
   if (!existsSync(join(folder, gate))) return undefined;
-  noteTrigger({ kind, name: gate, did: "yielded" });
+  recordTrigger({ kind, name: gate, did: "yielded" });
   return { gate, by: process.ppid };
 }
 
@@ -87,7 +87,7 @@ export class Busy extends Trigger<{ readonly name: string }, GateEvent> {
   static id = "fault.busy";
 
   override async *run() {
-    noteTrigger({ kind: Busy.id, name: this.args.name, did: "yielded" });
+    recordTrigger({ kind: Busy.id, name: this.args.name, did: "yielded" });
     for (const end = performance.now() + 120_000; performance.now() < end; );
     yield { gate: "", by: 0 };
   }
@@ -106,7 +106,7 @@ export class Letters extends Trigger<{ readonly folder: string }, LetterEvent> {
     while (!abort.aborted) {
       for (const letter of readdirSync(this.args.folder)) {
         yield { letter, by: process.ppid };
-        noteTrigger({ kind: Letters.id, name: letter, did: "acknowledged" });
+        recordTrigger({ kind: Letters.id, name: letter, did: "acknowledged" });
         rmSync(join(this.args.folder, letter), { force: true });
       }
       await pause(abort);

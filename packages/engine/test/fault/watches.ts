@@ -43,13 +43,13 @@ export abstract class Watch {
     await this.#loop;
   }
 
-  protected abstract look(): Promise<void>;
+  protected abstract check(): Promise<void>;
 
   async #run(): Promise<void> {
     // The fields of the derived class are initialised first.
     await sleep(0);
     while (!this.#isOver) {
-      await this.look().catch((error) => {
+      await this.check().catch((error) => {
         if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
       });
       await sleep(EVERY_MS);
@@ -58,18 +58,18 @@ export abstract class Watch {
 }
 
 export class PoolWatch extends Watch {
-  looks = 0;
+  checks = 0;
   /** Checks that found a pool full: without those, none could have been oversubscribed. */
   full = 0;
   readonly violations: string[] = [];
 
-  protected override async look(): Promise<void> {
+  protected override async check(): Promise<void> {
     const begin = adhoc("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY");
     const pools = await this.installation.db.transaction(async (tx) => {
       await tx.rows(begin);
       return tx.rows<PoolAudit>(AUDIT);
     });
-    this.looks++;
+    this.checks++;
     for (const pool of pools) {
       if (pool.slots > 0 && pool.derived === pool.slots) this.full++;
       if (pool.slots >= 0 && pool.derived > pool.slots)
@@ -162,7 +162,7 @@ export class TakeoverWatch extends Watch {
     return Math.max(0, ...this.taken.map(({ ms }) => ms));
   }
 
-  protected override async look(): Promise<void> {
+  protected override async check(): Promise<void> {
     if (this.#open.length === 0) return;
     const ids = this.#open.map(({ id }) => id);
     const rows = await this.installation.db.rows<{ id: number; owner_job: number | null }>(

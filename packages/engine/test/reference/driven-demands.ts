@@ -30,7 +30,7 @@ export class DrivenDemands {
   }
 
   /** Called after every event. */
-  note(run: DrivenReference): void {
+  record(run: DrivenReference): void {
     for (const { id, isImplied, starts, state, tries } of run.tasks()) {
       const before = this.#before.get(id) ?? NEW;
       const hasEnded = isEnded(state) || (before.hasEnded && tries === before.tries);

@@ -8,14 +8,14 @@ export interface Listening {
   /** null: the rule that stops the run. */
   readonly taskId: string | null;
   /** The facts received since it last fired. */
-  heard: Fact[];
+  received: Fact[];
   isArmed: boolean;
 }
 
 /** The rules of a DAG, in the order in which they act. */
 export function listeningOf(manifest: DagManifest): Listening[] {
   const listening = (taskId: string | null, rule: SignalRule): Listening => {
-    return { rule, taskId, heard: [], isArmed: true };
+    return { rule, taskId, received: [], isArmed: true };
   };
   return [
     ...manifest.tasks.flatMap(({ rules, taskId }) => (rules ?? []).map((rule) => listening(taskId, rule))),
@@ -26,10 +26,10 @@ export function listeningOf(manifest: DagManifest): Listening[] {
 /** The versions of the signals that made the rule fire; null: it does not fire. */
 export function fires(listening: Listening, fact: Fact): number[] | null {
   if (!listening.isArmed) return null;
-  listening.heard.push(fact);
-  if (!holds(listening.rule.when, listening.heard)) return null;
-  const versions = leavesOf(listening.rule.when).map((leaf) => latest(leaf, listening.heard));
-  listening.heard = [];
+  listening.received.push(fact);
+  if (!holds(listening.rule.when, listening.received)) return null;
+  const versions = leavesOf(listening.rule.when).map((leaf) => latest(leaf, listening.received));
+  listening.received = [];
   listening.isArmed = !listening.rule.once;
   return [...new Set(versions.filter((version) => version !== undefined))];
 }

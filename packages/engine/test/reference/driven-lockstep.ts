@@ -64,7 +64,7 @@ export class DrivenLockstep {
   readonly #rules: RuleSet;
   readonly #log: string[] = [];
   /** Attempts that received a stop request. */
-  readonly #asked = new Set<string>();
+  readonly #stopRequested = new Set<string>();
   /** The run was idle when it was closed. */
   isClosedInPeace = false;
   #model: RunModel;
@@ -143,7 +143,7 @@ export class DrivenLockstep {
         this.#commit();
         break;
       case "giveBack":
-        this.#giveBack();
+        this.#restore();
         break;
       case "crash":
         this.#crash();
@@ -207,9 +207,9 @@ export class DrivenLockstep {
     }
   }
 
-  #note(): void {
-    this.#order.note(this.#reference, this.#now);
-    this.#demands.note(this.#reference);
+  #record(): void {
+    this.#order.record(this.#reference, this.#now);
+    this.#demands.record(this.#reference);
     for (const { id, state, tries } of this.#movable()) {
       const causes = this.#causes.get(id) ?? [];
       this.#causes.set(id, causes);
@@ -220,7 +220,7 @@ export class DrivenLockstep {
   #happen(event: RunEvent, expected: DrivenEvent): void {
     this.#model.apply(event, this.#now);
     this.#reference.happen(expected);
-    this.#note();
+    this.#record();
   }
 
   /** One turn of the owner's loop: tasks begin again, then the changes are committed. */
@@ -233,7 +233,7 @@ export class DrivenLockstep {
       archived.add(node.id);
     });
     this.#reference.happen({ what: "again" });
-    this.#note();
+    this.#record();
     this.#commit();
   }
 
@@ -253,7 +253,7 @@ export class DrivenLockstep {
         this.#reference.happen({ what: "wake", of: id });
     }
     for (const { taskId } of due) this.#reference.happen({ what: "tick", of: taskId });
-    this.#note();
+    this.#record();
   }
 
   #movable(): DrivenTask[] {
@@ -325,38 +325,38 @@ export class DrivenLockstep {
     }
   }
 
-  #giveBack(): void {
-    const changes = this.#model.takeChanges();
-    this.#model.drive!.takeState();
-    this.#model.drive!.takeStarts();
-    this.#model.giveBack(changes);
+  #restore(): void {
+    const changes = this.#model.drainChanges();
+    this.#model.drive!.drainState();
+    this.#model.drive!.drainStarts();
+    this.#model.restoreChanges(changes);
   }
 
   #commit(): void {
-    const changes = this.#model.takeChanges();
-    const state = this.#model.drive!.takeState();
+    const changes = this.#model.drainChanges();
+    const state = this.#model.drive!.drainState();
     this.#reference.happen({ what: "store" });
     const rows = new Map(this.#stored.rows);
     for (const change of changes) rows.set(change.instance.node.id, rowAfter(change));
     this.#stored = {
       rows,
       drive: state === null ? this.#stored.drive : JSON.stringify(state),
-      starts: startsAfter(this.#stored.starts, this.#model.drive!.takeStarts()),
+      starts: startsAfter(this.#stored.starts, this.#model.drive!.drainStarts()),
       position: this.#position,
       reference: this.#reference.copy(),
       demands: this.#demands.copy(),
     };
-    for (const { attempt } of this.#model.takeCancels()) this.#asked.add(attempt);
-    for (const instance of this.#model.instances()) this.#checkAsked(instance);
+    for (const { attempt } of this.#model.drainCancels()) this.#stopRequested.add(attempt);
+    for (const instance of this.#model.instances()) this.#checkStopRequests(instance);
     this.#checkReload();
   }
 
   /** Exactly the attempts that must stop have received a stop request. */
-  #checkAsked(instance: Instance): void {
+  #checkStopRequests(instance: Instance): void {
     const { attempt, node, state } = instance;
     if (attempt === null || !OCCUPYING.has(state)) return;
     const isToEnd = state === "restarting" || this.#model.stopping(instance) !== null;
-    assert.equal(this.#asked.has(attempt), isToEnd, `stop request of ${node.id} in state ${state}`);
+    assert.equal(this.#stopRequested.has(attempt), isToEnd, `stop request of ${node.id} in state ${state}`);
   }
 
   /** A model loaded right after a commit has nothing to decide. */
@@ -372,7 +372,7 @@ export class DrivenLockstep {
     };
     assert.deepEqual(describe(other), describe(this.#model));
     assert.deepEqual(other.drive!.report(), this.#model.drive!.report());
-    assert.deepEqual(other.takeChanges(), []);
+    assert.deepEqual(other.drainChanges(), []);
     assert.equal(other.isPending, this.#model.isPending);
     assert.deepEqual(other.verdict(), this.#model.verdict());
   }
@@ -385,10 +385,10 @@ export class DrivenLockstep {
     // The next owner repeats the stop requests.
     for (const instance of this.#model.instances()) {
       const isToEnd = instance.state === "restarting" || this.#model.stopping(instance) !== null;
-      if (isToEnd && instance.attempt !== null) this.#asked.add(instance.attempt);
+      if (isToEnd && instance.attempt !== null) this.#stopRequested.add(instance.attempt);
     }
     this.#order.forget(this.#reference);
-    this.#note();
+    this.#record();
     this.#listen();
   }
 
@@ -428,7 +428,7 @@ export class DrivenLockstep {
     const rows = [...this.#stored.rows.values()].map((row) => haltedRow(row, as, this.#isStarted(row)));
     this.#demands.cancel(this.#reference, as);
     this.#reference.happen({ what: "cancel", as });
-    this.#note();
+    this.#record();
     this.#rewrite(rows, "{}");
     this.#isCancelled = true;
   }
@@ -507,8 +507,8 @@ export class DrivenLockstep {
     assert.deepEqual(engine, reference, `after ${after}`);
     assert.equal(this.#model.verdict().state, this.#reference.end(), `after ${after}`);
     assert.equal(this.#model.drive!.closed !== null, this.#reference.isClosed, `after ${after}`);
-    this.#model.takeReady();
-    this.#model.takeReleased();
+    this.#model.drainReady();
+    this.#model.drainReleased();
   }
 
   /** To call at the end of a run in which nothing was stopped. */

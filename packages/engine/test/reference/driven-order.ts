@@ -16,7 +16,7 @@ export class DrivenOrder {
   }
 
   /** A try begins only when all upstream tasks have ended, in any state. */
-  note(run: DrivenReference, now: number): void {
+  record(run: DrivenReference, now: number): void {
     for (const { rule, taskId, upstream } of this.#manifest.tasks) {
       const { state, tries } = run.task(taskId);
       // A start whose task ends before it begins also counts as a try.

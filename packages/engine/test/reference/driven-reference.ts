@@ -50,11 +50,11 @@ export class DrivenReference {
       this.#tasks.map((task) => [task.taskId, { ...(from?.task(task.taskId) ?? fresh(task)) }]),
     );
     this.#rules = from
-      ? from.#rules.map((each) => ({ ...each, heard: [...each.heard] }))
+      ? from.#rules.map((each) => ({ ...each, heard: [...each.received] }))
       : listeningOf(manifest);
     this.#isClosed = from ? from.#isClosed : false;
     this.#endedAs = from ? from.#endedAs : null;
-    if (!from) this.#lookAtEverything();
+    if (!from) this.#evaluateAll();
   }
 
   copy(): DrivenReference {
@@ -80,7 +80,7 @@ export class DrivenReference {
 
   happen(event: DrivenEvent): void {
     this.#apply(event);
-    if (this.#endedAs === null) this.#lookAtEverything();
+    if (this.#endedAs === null) this.#evaluateAll();
   }
 
   end(): "running" | "success" | "failed" {
@@ -108,7 +108,7 @@ export class DrivenReference {
   #apply(event: DrivenEvent): void {
     switch (event.what) {
       case "signal":
-        this.#hear({ signal: event.key, version: event.version });
+        this.#receive({ signal: event.key, version: event.version });
         return;
       case "order":
         this.#carryOut(event.of, event.action);
@@ -147,7 +147,7 @@ export class DrivenReference {
       this.#edit(task, as);
     }
     for (const id of clear) this.#clear(this.task(id));
-    while (this.#takeBack()) {}
+    while (this.#undo()) {}
   }
 
   /** Starts and rule states were removed at the end of the run; only new signals count. */
@@ -159,7 +159,7 @@ export class DrivenReference {
   }
 
   /** true: an end or a scheduled state no longer followed from the rest of the run, and was undone. */
-  #takeBack(): boolean {
+  #undo(): boolean {
     const judged = this.#tasks
       .map(({ taskId }) => this.task(taskId))
       .filter((task) => this.#follows(task))
@@ -198,7 +198,7 @@ export class DrivenReference {
   /** The task ends before it has begun: its pending start counts as a try. */
   #endStart(task: DrivenTask): void {
     if (task.tries > 0 || task.starts.length === 0) return;
-    this.#takeStart(task);
+    this.#consumeStart(task);
     if (this.#needsStart(task.id)) task.tries = 1;
   }
 
@@ -224,7 +224,7 @@ export class DrivenReference {
     // All other events end the attempt.
     else if (task.isStopping && (event.what !== "succeed" || task.state === "restarting"))
       this.#stopped(task);
-    else if (task.state === "restarting") this.#beginAnew(task);
+    else if (task.state === "restarting") this.#beginAgain(task);
     else this.#end(task, event as Exclude<OfTask, { what: Moment }>);
   }
 
@@ -273,13 +273,13 @@ export class DrivenReference {
     else if (this.judge(task.id) === "run") this.#newTry(task);
     else {
       // The task waits for its upstream; its pending repetition was for the same upstream.
-      if (!this.#needsStart(task.id)) this.#takeStart(task);
+      if (!this.#needsStart(task.id)) this.#consumeStart(task);
       task.isHalfway = false;
       this.#move(task, "none");
     }
   }
 
-  #hear(fact: Fact): void {
+  #receive(fact: Fact): void {
     if (this.#isClosed) return;
     const firing = this.#rules.map((each) => ({ ...each, by: fires(each, fact) }));
     for (const { by, rule, taskId } of firing) {
@@ -299,7 +299,7 @@ export class DrivenReference {
   }
 
   /** Removes the oldest pending start. */
-  #takeStart(task: DrivenTask): void {
+  #consumeStart(task: DrivenTask): void {
     const [cause = NO_CAUSE, ...others] = task.starts;
     task.cause = cause;
     task.starts = others;
@@ -316,12 +316,12 @@ export class DrivenReference {
         return true;
       case "scheduled":
         // A task that has not begun begins anyway.
-        if (task.tries > 1 || task.isHalfway) this.#beginAnew(task);
+        if (task.tries > 1 || task.isHalfway) this.#beginAgain(task);
         return true;
       case "deferred":
       case "up_for_retry":
       case "up_for_reschedule":
-        this.#beginAnew(task);
+        this.#beginAgain(task);
         return true;
       case "none":
         return task.tries > 0;
@@ -330,7 +330,7 @@ export class DrivenReference {
     }
   }
 
-  #beginAnew(task: DrivenTask): void {
+  #beginAgain(task: DrivenTask): void {
     task.limit = task.tries + this.#manifestOf(task.id).retries;
     task.isHalfway = false;
     this.#move(task, "none");
@@ -360,7 +360,7 @@ export class DrivenReference {
       // A task that begins after its upstream is still repeated for the upstream's new result.
       task.starts = this.#needsStart(task.id) || this.#isStreaming(task.id) ? [] : task.starts.slice(-1);
     }
-    this.#giveUp();
+    this.#skipUnstartable();
   }
 
   #again(id: string): void {
@@ -379,8 +379,8 @@ export class DrivenReference {
     const mayPassEnd = this.#isLast(id);
     if (!finished.every((each) => each.isStored || (mayPassEnd && each.isAttemptStored))) return;
     for (const each of finished) {
-      if (each.tries > 0) this.#takeStart(each);
-      this.#beginAnew(each);
+      if (each.tries > 0) this.#consumeStart(each);
+      this.#beginAgain(each);
     }
     for (const each of underWay) {
       if (each.state === "scheduled" && !each.isHalfway) {
@@ -392,20 +392,20 @@ export class DrivenReference {
   }
 
   /** Evaluates upstream before downstream; then the rules of the run. */
-  #lookAtEverything(): void {
+  #evaluateAll(): void {
     for (let isSettled = false; !isSettled; ) {
-      for (const { taskId } of this.#tasks) this.#lookAt(this.task(taskId));
+      for (const { taskId } of this.#tasks) this.#evaluate(this.task(taskId));
       const news = this.#news.shift();
       const before = JSON.stringify(this.tasks());
-      if (news !== undefined) this.#hear({ task: news });
+      if (news !== undefined) this.#receive({ task: news });
       else if (!this.#isClosed && this.#manifest.endWhen === "batchDone" && this.#isBatchDone())
         this.#close();
-      else if (!this.#isOpen()) this.#giveUp();
+      else if (!this.#isOpen()) this.#skipUnstartable();
       isSettled = news === undefined && JSON.stringify(this.tasks()) === before;
     }
   }
 
-  #lookAt(task: DrivenTask): void {
+  #evaluate(task: DrivenTask): void {
     if (task.state !== "none") return;
     const verdict = this.judge(task.id);
     if (verdict === "wait") return;
@@ -418,7 +418,7 @@ export class DrivenReference {
       this.#imply(task, verdict);
     } else if (isOut) this.#imply(task, "skipped");
     else {
-      if (isFirst && task.starts.length > 0) this.#takeStart(task);
+      if (isFirst && task.starts.length > 0) this.#consumeStart(task);
       this.#newTry(task);
     }
   }
@@ -431,7 +431,7 @@ export class DrivenReference {
   }
 
   /** Skips the tasks that nothing can start any more. */
-  #giveUp(): void {
+  #skipUnstartable(): void {
     for (const task of this.tasks()) {
       const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
       if (isWaiting && task.state === "none" && task.tries === 0 && task.starts.length === 0)

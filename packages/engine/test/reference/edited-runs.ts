@@ -8,7 +8,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isFinished, OCCUPYING, type TaskState } from "../../src/model/index.ts";
 import { adhoc, type Connection } from "../../src/store/database/database.ts";
-import { giveOrder } from "../../src/store/drive/run-orders.ts";
+import { submitManualCommand } from "../../src/store/drive/manual-commands.ts";
 import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
 import { cancelRun, markRun } from "../../src/store/edit/end-run.ts";
 import { markTasks } from "../../src/store/edit/mark-tasks.ts";
@@ -49,7 +49,7 @@ interface Seen {
 
 interface Fact {
   readonly at: number;
-  readonly tell: (ledger: Ledger) => void;
+  readonly apply: (ledger: Ledger) => void;
 }
 
 const EDITS = [
@@ -154,8 +154,8 @@ export class EditedHistory {
     if (task === "stream") return state === "running";
     const isSignalAwaited = rows.some((row) => row.task_id === "sig" && row.state === "none");
     if (state !== "none") return false;
-    if (task === "sig") return !this.#starts.isOwed(task);
-    if (task === "last_sig") return isSignalAwaited || !this.#starts.isOwed(task);
+    if (task === "sig") return !this.#starts.isPending(task);
+    if (task === "last_sig") return isSignalAwaited || !this.#starts.isPending(task);
     return task === "after_sig" && isSignalAwaited;
   }
 
@@ -220,7 +220,7 @@ export class EditedHistory {
       taskId: null,
       action: "stop",
     } as const;
-    await this.#rig.db.transaction((tx) => giveOrder(tx, order));
+    await this.#rig.db.transaction((tx) => submitManualCommand(tx, order));
     this.#rig.wakeUps.send(`run:${this.#id}`);
   }
 
@@ -320,9 +320,9 @@ export class EditedHistory {
       const key = this.#keyOf(row.task_id, row.map_index);
       if (hasChanged) changes.push(`${key} ${former?.state} ${row.state}`);
       if (named(row) && (hasChanged || kind === "markTasks"))
-        this.#facts.push({ at, tell: (ledger) => ledger.mark(key, row.state) });
+        this.#facts.push({ at, apply: (ledger) => ledger.mark(key, row.state) });
       if (hasChanged && (row.state === "none" || row.state === "restarting"))
-        this.#facts.push({ at, tell: (ledger) => ledger.clear(key) });
+        this.#facts.push({ at, apply: (ledger) => ledger.clear(key) });
       const seen = { at, tryNumber: row.try_number, isCutShort: hasChanged, isOut: OCCUPYING.has(row.state) };
       this.#seen.set(key, [...(this.#seen.get(key) ?? []), seen]);
     }
@@ -341,9 +341,9 @@ export class EditedHistory {
       // The engine had started the attempt before its process wrote the line.
       const isLate = what === "begin" ? edits.find(({ isOut }) => isOut) : undefined;
       const tell = (to: Ledger) => (what === "begin" ? to.begin(key) : to.end(key, what));
-      facts.push({ at: isLate ? isLate.at - 0.001 : at, tell });
+      facts.push({ at: isLate ? isLate.at - 0.001 : at, apply: tell });
     }
-    for (const { tell } of facts.sort((a, b) => a.at - b.at)) tell(ledger);
+    for (const { apply: tell } of facts.sort((a, b) => a.at - b.at)) tell(ledger);
     const rows = await this.#rows(this.#rig.db);
     const length = lines.findLast(({ task, what }) => task === "list" && what === "success")?.length;
     const list = ledger.of({ taskId: "list", path: [] });
@@ -360,7 +360,7 @@ export class EditedHistory {
       if (taskId === "stream")
         return state === "skipped" && reason?.startsWith("the run was closed by") === true;
       return (
-        STARTED.some((id) => id === taskId) && !this.#hasBegun(taskId, 0) && !this.#starts.isOwed(taskId)
+        STARTED.some((id) => id === taskId) && !this.#hasBegun(taskId, 0) && !this.#starts.isPending(taskId)
       );
     };
     return [

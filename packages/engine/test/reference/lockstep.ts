@@ -462,12 +462,12 @@ class Lockstep {
     });
     this.#model.start(this.#now);
     this.#ready.clear();
-    this.#takeReady();
+    this.#drainReady();
     this.#store();
   }
 
   #compare(): void {
-    this.#takeReady();
+    this.#drainReady();
     this.#store();
     const expected = new Map(this.#reference.instances().map((i) => [keyOf(i.taskId, i.path), i]));
     let unfinished = 0;
@@ -508,8 +508,8 @@ class Lockstep {
     );
   }
 
-  #takeReady(): void {
-    for (const instance of this.#model.takeReady()) this.#ready.add(this.#keyOf(instance));
+  #drainReady(): void {
+    for (const instance of this.#model.drainReady()) this.#ready.add(this.#keyOf(instance));
   }
 
   #keyOf({ level, node, ordinal }: Instance): string {
@@ -518,7 +518,7 @@ class Lockstep {
   }
 
   #store(): void {
-    const maps = this.#model.takeMapChanges();
+    const maps = this.#model.drainMapChanges();
     const taking = (maps?.dropped ?? []).filter((row) => OCCUPYING.has(this.#stored.get(nameOf(row))!.state));
     assert.deepEqual(
       maps?.released.map((one) => nameOf(rowOf(one))) ?? [],
@@ -533,9 +533,9 @@ class Lockstep {
     this.#counts.folds += maps?.closed.length ?? 0;
     for (const { mapId, parent } of maps?.closed ?? []) this.#expansions.delete(`${mapId} ${parent}`);
     for (const row of maps?.opened ?? []) this.#expansions.set(`${row.mapId} ${row.parent}`, row);
-    for (const row of this.#model.groups?.takeChanges() ?? [])
+    for (const row of this.#model.groups?.drainChanges() ?? [])
       this.#groups.set(`${row.groupId} ${row.mapIndex}`, row);
-    for (const { instance, from, fromAttempt, fromMaxTries } of this.#model.takeChanges()) {
+    for (const { instance, from, fromAttempt, fromMaxTries } of this.#model.drainChanges()) {
       const key = `${instance.node.id} ${instance.mapIndex}`;
       // The instance began again: its branch decision is dropped.
       if (from !== null && fromMaxTries !== instance.maxTries) this.#skips.delete(this.#keyOf(instance));

@@ -69,7 +69,7 @@ export class ReferenceRun {
     this.#instances = this.#shape.tasks.map((task) => fresh(task.taskId, [], 0));
     this.groups = new ReferenceGroups(manifest);
     this.groups.exist(this.#instances);
-    this.#lookAtEverything();
+    this.#evaluateAll();
   }
 
   instances(): readonly ReferenceInstance[] {
@@ -99,7 +99,7 @@ export class ReferenceRun {
 
   happen(event: ReferenceEvent): void {
     this.#apply(event);
-    if (event.what !== "cancel") this.#lookAtEverything();
+    if (event.what !== "cancel") this.#evaluateAll();
   }
 
   /** An instance with an implied end that no longer follows from the rest of the run: it may run now or later. */
@@ -319,23 +319,23 @@ export class ReferenceRun {
    * Evaluates maps without a list, then tasks, upstream before downstream, so that a task sees all effects of the event on
    * its upstream. Repeats until nothing changes. Then ends the groups whose tasks have all ended, for the tasks outside.
    */
-  #lookAtEverything(): void {
-    this.#lookAtTasks();
+  #evaluateAll(): void {
+    this.#evaluateTasks();
     while (this.groups.judge(this.#instances)) {
       this.#repeatRulings();
-      this.#lookAtTasks();
+      this.#evaluateTasks();
     }
   }
 
-  #lookAtTasks(): void {
+  #evaluateTasks(): void {
     for (let before = -1; before !== this.#turns; ) {
       before = this.#turns;
-      for (const map of this.#shape.maps) this.#lookAtMap(map);
-      for (const task of this.#shape.tasks) this.#lookAt(task);
+      for (const map of this.#shape.maps) this.#evaluateMap(map);
+      for (const task of this.#shape.tasks) this.#evaluate(task);
     }
   }
 
-  #lookAtMap(map: MapManifest): void {
+  #evaluateMap(map: MapManifest): void {
     const inOrder = [...this.#expanded.values()].sort((a, b) => `${a.path}`.localeCompare(`${b.path}`));
     for (const { mapId, path } of inOrder) {
       if (mapId !== map.mapId || !this.#expanded.has(keyOf(mapId, path))) continue;
@@ -356,7 +356,7 @@ export class ReferenceRun {
     for (const i of this.#standIns(map.mapId, path)) this.#end(i, verdict, { isImplied: true });
   }
 
-  #lookAt(task: TaskManifest): void {
+  #evaluate(task: TaskManifest): void {
     for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "none")) {
       const isUnexpanded = this.#shape.mapAhead(i) !== undefined;
       if (isUnexpanded && !this.#shape.isAlone(i)) continue;

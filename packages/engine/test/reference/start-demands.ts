@@ -33,7 +33,7 @@ export class StartDemands {
     if (!isFirst || !isFinished(after.state)) this.#started.delete(after.task_id);
   }
 
-  isOwed(taskId: string): boolean {
+  isPending(taskId: string): boolean {
     const since = this.#started.get(taskId);
     return since !== undefined && !this.#hasBegun(taskId, since);
   }

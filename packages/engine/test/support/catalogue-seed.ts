@@ -20,7 +20,7 @@ export async function seedDag(
     [
       {
         file: `${dagId}.ts`,
-        bundle: { hash, head: "", prelude: null, code: "// nothing", sourceMap: null },
+        bundle: { hash, head: "", sharedChunk: null, code: "// nothing", sourceMap: null },
         source: "",
         manifests: [{ ...EMPTY, tasks, ...manifest, dagId }],
       },

@@ -30,7 +30,7 @@ export class RequestReader {
       const message = this.#rest.subarray(0, length);
       this.#rest = this.#rest.subarray(length);
       if (this.#started) {
-        this.#note(String.fromCharCode(message[0] as number), message.subarray(5));
+        this.#record(String.fromCharCode(message[0] as number), message.subarray(5));
       } else if ([SSL_REQUEST, GSS_REQUEST].includes(message.readUInt32BE(4))) {
         reply.push(Buffer.from("N"));
         continue;
@@ -44,7 +44,7 @@ export class RequestReader {
     return { forward: Buffer.concat(forward), reply: Buffer.concat(reply) };
   }
 
-  #note(type: string, body: Buffer): void {
+  #record(type: string, body: Buffer): void {
     if (type === "P") {
       const [name = "", text = ""] = strings(body, 2);
       this.#writingStatements.set(name, WRITE.test(text));

@@ -6,7 +6,7 @@ import { existsSync } from "node:fs";
 import { mkdir, mkdtemp, readdir, readFile, rename, rm } from "node:fs/promises";
 import { delimiter, join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { takeProcessLock } from "../../src/service/process-lock.ts";
+import { acquireProcessLock } from "../../src/service/process-lock.ts";
 
 export interface RedisBinary {
   readonly path: string;
@@ -36,7 +36,7 @@ export async function unpackedRedis(cache = join(CACHE, "redis")): Promise<Redis
 
 async function fill(cache: string): Promise<void> {
   await mkdir(resolve(cache, ".."), { recursive: true });
-  const taken = await takeProcessLock(`${cache}.lock`, DOWNLOAD_TIMEOUT_MS);
+  const taken = await acquireProcessLock(`${cache}.lock`, DOWNLOAD_TIMEOUT_MS);
   if (!("lock" in taken))
     throw new Error(`process ${taken.holder.pid} has been getting redis-server for too long`);
   // Next to the cache, and moved there when complete: an existing cache is always complete.

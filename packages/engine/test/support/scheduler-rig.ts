@@ -122,8 +122,8 @@ export class SchedulerRig {
   }
 
   /** As a host of deadlines does after it has handed some over. */
-  lookForCallbacks(): void {
-    for (const scheduler of this.#schedulers) scheduler.lookForCallbacks();
+  requestCallbacks(): void {
+    for (const scheduler of this.#schedulers) scheduler.requestCallbacks();
   }
 
   async trigger(dagId: string, input: Partial<CreateRunInput> = {}): Promise<number> {

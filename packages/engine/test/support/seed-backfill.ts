@@ -10,7 +10,7 @@ import { createBackfill, type NewBackfill } from "../../src/store/backfill/backf
 import { loadVersion } from "../../src/store/dag/dag-catalogue.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
 
-export interface BackfillWish
+export interface BackfillRequest
   extends Partial<Pick<NewBackfill, "reprocess" | "isReverse" | "maxActive" | "stopOnFailure" | "conf">> {
   readonly dagId: string;
   readonly from: string;
@@ -20,7 +20,7 @@ export interface BackfillWish
 }
 
 /** Like the API, without the validation of the request. */
-export async function seedBackfill(db: Database, wish: BackfillWish): Promise<number> {
+export async function seedBackfill(db: Database, wish: BackfillRequest): Promise<number> {
   const dag = await db.one<{ version_id: number }>(adhoc("SELECT version_id FROM dag WHERE dag_id = $1"), [
     wish.dagId,
   ]);

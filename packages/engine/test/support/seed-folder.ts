@@ -4,7 +4,7 @@ import { existsSync } from "node:fs";
 import { mkdir, rename, rm } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import { promisify } from "node:util";
-import { takeProcessLock } from "../../src/service/process-lock.ts";
+import { acquireProcessLock } from "../../src/service/process-lock.ts";
 import { Database } from "../../src/store/database/database.ts";
 import { migrate, readMigrations } from "../../src/store/database/migrate.ts";
 import { EmbeddedPostgres } from "../../src/store/embedded/embedded-postgres.ts";
@@ -27,7 +27,7 @@ export async function seedFolder(dataDir: string): Promise<void> {
 
 async function buildSeed(seed: string): Promise<void> {
   await mkdir(CACHE, { recursive: true });
-  const taken = await takeProcessLock(`${seed}.lock`, 50_000);
+  const taken = await acquireProcessLock(`${seed}.lock`, 50_000);
   if ("holder" in taken)
     throw new Error(`process ${taken.holder.pid} has been building ${seed} for too long`);
   try {

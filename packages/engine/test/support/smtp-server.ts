@@ -86,7 +86,7 @@ class Session {
 
   begin(): void {
     this.#listen();
-    this.#say("220 test ready");
+    this.#send("220 test ready");
   }
 
   #listen(): void {
@@ -101,7 +101,7 @@ class Session {
         const { answer } = this.#server.options;
         const instead = this.#next === null ? answer?.(line) : undefined;
         if (instead === null) this.#socket.destroy();
-        else if (instead !== undefined) this.#say(instead);
+        else if (instead !== undefined) this.#send(instead);
         else if (this.#next !== null) this.#next(line);
         else this.#answer(this.#command(line));
       }
@@ -109,10 +109,10 @@ class Session {
   }
 
   #answer(text: string | null): void {
-    if (text !== null) this.#say(text);
+    if (text !== null) this.#send(text);
   }
 
-  #say(text: string): void {
+  #send(text: string): void {
     this.#socket.write(`${text}\r\n`);
   }
 
@@ -141,10 +141,10 @@ class Session {
       }
       case "DATA":
         if (this.#to.length === 0) return "503 to whom";
-        this.#take();
+        this.#receive();
         return "354 end with a dot";
       case "QUIT":
-        this.#say("221 bye");
+        this.#send("221 bye");
         this.#socket.end();
         return null;
       default:
@@ -165,7 +165,7 @@ class Session {
 
   #secure(): void {
     const { certificate, smuggle } = this.#server.options;
-    this.#say(smuggle === undefined ? "220 go ahead" : `220 go ahead\r\n${smuggle}`);
+    this.#send(smuggle === undefined ? "220 go ahead" : `220 go ahead\r\n${smuggle}`);
     this.#socket.removeAllListeners("data");
     this.#socket = new TLSSocket(this.#socket, {
       isServer: true,
@@ -177,7 +177,7 @@ class Session {
     this.#listen();
   }
 
-  #take(): void {
+  #receive(): void {
     const taken: string[] = [];
     this.#next = (line) => {
       if (line !== ".") {
@@ -192,7 +192,7 @@ class Session {
         isSecure: this.#isSecure,
         user: this.#user,
       });
-      this.#say("250 taken");
+      this.#send("250 taken");
     };
   }
 
@@ -209,10 +209,10 @@ class Session {
     }
     if (method !== "LOGIN") return "504 not like that";
     this.#next = (user) => {
-      this.#say("334 UGFzc3dvcmQ6");
+      this.#send("334 UGFzc3dvcmQ6");
       this.#next = (password) => {
         this.#next = null;
-        this.#say(check(plain(user), plain(password)));
+        this.#send(check(plain(user), plain(password)));
       };
     };
     return "334 VXNlcm5hbWU6";

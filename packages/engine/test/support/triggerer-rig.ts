@@ -129,11 +129,11 @@ export class TriggererRig {
       await tx.rows(adhoc("UPDATE trigger SET bundle_hash = $2 WHERE id = $1"), [triggerId, bundle]);
       return { triggerId, attempt: await seedWait(tx, { runId: this.runId, triggerId }) };
     });
-    await this.tell("triggers");
+    await this.notify("triggers");
     return ids;
   }
 
-  async tell(topic: string): Promise<void> {
+  async notify(topic: string): Promise<void> {
     await this.db.rows(adhoc("SELECT pg_notify('tradewind', $1)"), [topic]);
   }
 

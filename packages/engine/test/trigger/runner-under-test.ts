@@ -14,7 +14,7 @@ import type { TriggerRunnerOptions } from "../../src/trigger/process/trigger-run
 
 type Stall = Parameters<RunnerReports["blocked"]>[0];
 
-export type Heard =
+export type Report =
   | { readonly on: "outcome"; readonly id: number; readonly outcome: TriggerOutcome }
   | {
       readonly on: "log";
@@ -64,14 +64,14 @@ const KEEPER_TEXT = triggerText(
 
 export class RunnerUnderTest {
   readonly dir = realpathSync(mkdtempSync(join(tmpdir(), "tradewind-triggers-")));
-  readonly heard: Heard[] = [];
+  readonly reports: Report[] = [];
   readonly runner: TriggerRunner;
   readonly #waiting = new Set<() => void>();
   #bundles = 0;
 
   private constructor(options: Partial<TriggerRunnerOptions>) {
     const engine = (message: string, fields?: object): void => {
-      this.#hear({ on: "engine", message, text: JSON.stringify(fields ?? {}) });
+      this.#receive({ on: "engine", message, text: JSON.stringify(fields ?? {}) });
     };
     const logger: Logger = { ...silentLogger, warn: engine, error: engine };
     this.runner = new TriggerRunner({ services: SERVICES, logger, ...options });
@@ -85,16 +85,16 @@ export class RunnerUnderTest {
     });
     const up = Promise.withResolvers<void>();
     await under.runner.start({
-      outcome: (id, outcome) => under.#hear({ on: "outcome", id, outcome }),
+      outcome: (id, outcome) => under.#receive({ on: "outcome", id, outcome }),
       log: (id, level, message, fields) => {
         if (id === KEEPER) up.resolve();
-        else under.#hear({ on: "log", id, level, message, ...(fields && { fields }) });
+        else under.#receive({ on: "log", id, level, message, ...(fields && { fields }) });
       },
-      polled: (id) => under.#hear({ on: "polled", id }),
-      ceased: (id) => under.#hear({ on: "ceased", id }),
-      members: (id, fired) => under.#hear({ on: "members", id, fired }),
-      blocked: (stall) => under.#hear({ on: "blocked", stall }),
-      ignoredAbort: (ignored) => under.#hear({ on: "ignoredAbort", ignored }),
+      polled: (id) => under.#receive({ on: "polled", id }),
+      ceased: (id) => under.#receive({ on: "ceased", id }),
+      members: (id, fired) => under.#receive({ on: "members", id, fired }),
+      blocked: (stall) => under.#receive({ on: "blocked", stall }),
+      ignoredAbort: (ignored) => under.#receive({ on: "ignoredAbort", ignored }),
     });
     // The child process exists only while a trigger runs.
     under.run(KEEPER, "keeper", await under.bundle(KEEPER_TEXT));
@@ -110,9 +110,9 @@ export class RunnerUnderTest {
       writeFileSync(join(folder, file), content);
     }
     const source = { file: "dag.js", path: join(folder, "dag.js"), text };
-    const { hash, banner, preludes, body } = await buildArtefact(folder, source, this.#bundles);
+    const { hash, banner, sharedChunks, body } = await buildArtefact(folder, source, this.#bundles);
     const path = join(this.dir, `${hash}.mjs`);
-    writeFileSync(path, banner + preludes.map(({ code }) => code).join("") + body);
+    writeFileSync(path, banner + sharedChunks.map(({ code }) => code).join("") + body);
     return path;
   }
 
@@ -121,11 +121,11 @@ export class RunnerUnderTest {
   }
 
   outcomes(id: number): TriggerOutcome[] {
-    return this.heard.flatMap((each) => (each.on === "outcome" && each.id === id ? [each.outcome] : []));
+    return this.reports.flatMap((each) => (each.on === "outcome" && each.id === id ? [each.outcome] : []));
   }
 
   logs(id: number): string[] {
-    return this.heard.flatMap((each) => (each.on === "log" && each.id === id ? [each.message] : []));
+    return this.reports.flatMap((each) => (each.on === "log" && each.id === id ? [each.message] : []));
   }
 
   async outcome(id: number, nth = 1): Promise<TriggerOutcome> {
@@ -147,21 +147,21 @@ export class RunnerUnderTest {
   }
 
   /** The first matching report, past or future. */
-  async hears<T extends Heard["on"]>(
+  async reported<T extends Report["on"]>(
     on: T,
-    matches: (each: Extract<Heard, { on: T }>) => boolean = () => true,
-  ): Promise<Extract<Heard, { on: T }>> {
-    const find = () => this.heard.find((each) => each.on === on && matches(each as never));
+    matches: (each: Extract<Report, { on: T }>) => boolean = () => true,
+  ): Promise<Extract<Report, { on: T }>> {
+    const find = () => this.reports.find((each) => each.on === on && matches(each as never));
     await this.until(() => find() !== undefined);
-    return find() as Extract<Heard, { on: T }>;
+    return find() as Extract<Report, { on: T }>;
   }
 
   async until(isTrue: () => boolean): Promise<void> {
     while (!isTrue()) await new Promise<void>((resolve) => this.#waiting.add(resolve));
   }
 
-  #hear(report: Heard): void {
-    this.heard.push(report);
+  #receive(report: Report): void {
+    this.reports.push(report);
     for (const wake of this.#waiting) wake();
     this.#waiting.clear();
   }

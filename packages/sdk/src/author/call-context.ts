@@ -6,7 +6,7 @@ import type {
   ProduceContext,
   RunContext,
   SendContext,
-  StartingSignal,
+  StartSignal,
   StepContext,
   TaskContext,
 } from "../runtime/context.ts";
@@ -37,7 +37,7 @@ export function taskContext(
   plan: DagPlan,
   call: TaskCall,
   params: unknown,
-  parts: StepContext & SendContext & ProduceContext & { readonly startedBy: readonly StartingSignal[] },
+  parts: StepContext & SendContext & ProduceContext & { readonly startedBy: readonly StartSignal[] },
 ): TaskContext {
   const begin = performance.now();
   const facts: AttemptFacts = {

@@ -19,7 +19,7 @@ export class Production {
   readonly #call: TaskCall;
   readonly #declared: readonly AssetManifest[];
   /** All calls in order; null: rejected. */
-  readonly #asked: Promise<SignalToSend | null>[] = [];
+  readonly #requested: Promise<SignalToSend | null>[] = [];
   #isClosed = false;
 
   constructor(call: TaskCall, declared: readonly AssetManifest[] = []) {
@@ -35,7 +35,7 @@ export class Production {
           ? this.#made(rest[0], rest[1], { ...(rest[2] as ProduceOptions), alias: what.name })
           : this.#made(what, rest[0], { ...(rest[1] as ProduceOptions), alias: null });
         // The author receives the error from the returned promise.
-        this.#asked.push(made.catch(() => null));
+        this.#requested.push(made.catch(() => null));
         return made.then(() => undefined);
       },
     };
@@ -44,7 +44,7 @@ export class Production {
   /** Closes the attempt. Resolves with the signals to send with its success. */
   async close(): Promise<readonly SignalToSend[]> {
     this.#isClosed = true;
-    return (await Promise.all(this.#asked)).filter((each) => each !== null);
+    return (await Promise.all(this.#requested)).filter((each) => each !== null);
   }
 
   async #made(

@@ -15,7 +15,7 @@ import {
   FileSensor,
   FileTrigger,
   type Group,
-  type HeardSignal,
+  type IncomingSignal,
   type Json,
   Operator,
   type Output,
@@ -316,7 +316,7 @@ class Reacting extends Operator<{ least: number }, number> {
   override execute() {
     return 1;
   }
-  override onSignal(heard: HeardSignal): SignalAction {
+  override onSignal(heard: IncomingSignal): SignalAction {
     if (!Reacting.scored.is(heard)) return "NONE";
     expectTypeOf(heard.value).toEqualTypeOf<{ score: number }>();
     return heard.value.score > this.args.least ? SignalAction.START : SignalAction.STOP;

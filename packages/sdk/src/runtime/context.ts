@@ -3,7 +3,7 @@ import type { AnyOutput, Output } from "../author/handle.ts";
 import type { Produced, ReturnsJson } from "../check/json.ts";
 import type { Json } from "../manifest.ts";
 import type { Duration } from "../schedule/duration.ts";
-import type { HeardSignal } from "../signal/reaction.ts";
+import type { IncomingSignal } from "../signal/reaction.ts";
 import type { Signal, SignalLeaf } from "../signal/signal.ts";
 import type { SignalEvent } from "../trigger/builtin-triggers.ts";
 import type { AnyTrigger, EventsAreJson, Members, ReceivedOf } from "../trigger/joint-trigger.ts";
@@ -145,9 +145,9 @@ export interface StepContext {
 
 /**
  * A signal that started a task: see {@link TaskContext.startedBy}.
- * @example d.task("log", (_, ctx) => ctx.startedBy.forEach((heard: StartingSignal) => ctx.log.info(heard.key)));
+ * @example d.task("log", (_, ctx) => ctx.startedBy.forEach((heard: StartSignal) => ctx.log.info(heard.key)));
  */
-export interface StartingSignal extends HeardSignal {
+export interface StartSignal extends IncomingSignal {
   /** The problem if the schema rejects the value, otherwise null; `signal.is` is false for such a signal. */
   readonly invalid: string | null;
 }
@@ -274,7 +274,7 @@ export interface TaskContext<Params = AnyParams>
    * });
    * ```
    */
-  readonly startedBy: readonly StartingSignal[];
+  readonly startedBy: readonly StartSignal[];
   /** The asset events for which the run was created, as stored; empty for other runs. */
   readonly assetEvents: readonly AssetEvent[];
   readonly taskId: string;

@@ -6,7 +6,7 @@
 import type { TaskPlan } from "../author/plan.ts";
 import { signalsOf } from "../author/rule.ts";
 import type { StandardSchemaV1 } from "../check/standard-schema.ts";
-import type { StartingSignal } from "../runtime/context.ts";
+import type { StartSignal } from "../runtime/context.ts";
 import { errorFacts } from "../runtime/error-facts.ts";
 import type { ReceivedSignal, TaskCall } from "../runtime/program.ts";
 import { signalsSetBy } from "../signal/reaction.ts";
@@ -15,7 +15,7 @@ import { fitsPattern } from "../signal/signal-key.ts";
 import { CONDITION } from "./condition.ts";
 
 /** Rejects if the engine cannot be queried; another attempt may succeed. */
-export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartingSignal[]> {
+export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartSignal[]> {
   const { host, startedBy: versions = [] } = call;
   if (versions.length === 0 || host.startedBy === undefined) return [];
   const found = await host.startedBy();
@@ -30,7 +30,7 @@ async function checked(
   { key, namespace, value, version }: ReceivedSignal,
   task: TaskPlan,
   { host }: TaskCall,
-): Promise<StartingSignal> {
+): Promise<StartSignal> {
   const heard = { namespace, key, version };
   try {
     const schema = schemaFor(task, heard);

@@ -4,14 +4,14 @@ import { dag } from "../author/dag.ts";
 import { DagDefinitionError } from "../check/errors.ts";
 import { type DueCall, type DueOutcome, PROGRAM } from "../runtime/program.ts";
 import { every } from "./schedule.ts";
-import { type Due, Timetable, type TimetableQuestion } from "./timetable.ts";
+import { type Due, Timetable, type TimetableQuery } from "./timetable.ts";
 
 const HOUR = 3_600_000;
 const at = (text: string) => Date.parse(text);
 const NOW = at("2027-01-04T12:30:00Z");
 
 class Hourly extends Timetable<{ everyHours: number }> {
-  next({ last, start, now }: TimetableQuestion): Date {
+  next({ last, start, now }: TimetableQuery): Date {
     const step = this.args.everyHours * HOUR;
     const after = last?.logicalDate.getTime() ?? (start ?? now).getTime() - 1;
     return new Date((Math.floor(after / step) + 1) * step);
@@ -20,14 +20,14 @@ class Hourly extends Timetable<{ everyHours: number }> {
 
 /** Returns the given answers. */
 class Fixed extends Timetable<null> {
-  readonly #answer: (question: TimetableQuestion) => unknown;
+  readonly #answer: (question: TimetableQuery) => unknown;
 
-  constructor(answer: (question: TimetableQuestion) => unknown) {
+  constructor(answer: (question: TimetableQuery) => unknown) {
     super(null);
     this.#answer = answer;
   }
 
-  next(question: TimetableQuestion): Due {
+  next(question: TimetableQuery): Due {
     return this.#answer(question) as Due;
   }
 }
@@ -45,7 +45,7 @@ async function date(schedule: Timetable<unknown>, call: Partial<DueCall> = {}): 
   return outcome.due && new Date(outcome.due.logicalDate).toISOString();
 }
 
-async function problem(answer: (question: TimetableQuestion) => unknown, call: Partial<DueCall> = {}) {
+async function problem(answer: (question: TimetableQuery) => unknown, call: Partial<DueCall> = {}) {
   const outcome = await ask(new Fixed(answer), call);
   return outcome.ok ? null : outcome.error;
 }

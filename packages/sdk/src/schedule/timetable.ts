@@ -36,9 +36,9 @@ export interface DueBefore {
 
 /**
  * The argument of `next`.
- * @example const from = (question: TimetableQuestion) => question.last?.logicalDate ?? question.start ?? question.now;
+ * @example const from = (question: TimetableQuery) => question.last?.logicalDate ?? question.start ?? question.now;
  */
-export interface TimetableQuestion {
+export interface TimetableQuery {
   /** The last run that it returned, or null. */
   readonly last: DueBefore | null;
   /** The current time; in a backfill, the time at which the previous run was due. */
@@ -58,7 +58,7 @@ export const TIMETABLE: unique symbol = Symbol.for("tradewind.timetable") as nev
  * @example
  * ```ts
  * class WorkingDays extends Timetable<{ hour: number }> {
- *   next({ last, now }: TimetableQuestion) {
+ *   next({ last, now }: TimetableQuery) {
  *     const day = new Date(last?.logicalDate ?? now);
  *     do day.setUTCDate(day.getUTCDate() + 1);
  *     while (day.getUTCDay() % 6 === 0 || isHoliday(day));
@@ -77,7 +77,7 @@ export abstract class Timetable<Args = void> {
   }
 
   /** Returns the first run after `last`, or null if there is none; a moment alone is a run with that logical date. */
-  abstract next(question: TimetableQuestion): Due | Moment | null;
+  abstract next(question: TimetableQuery): Due | Moment | null;
 
   /** For the engine. */
   [TIMETABLE](where: string): ScheduleManifest {

@@ -7,7 +7,7 @@ import {
   type Dag,
   dag,
   FileTrigger,
-  type HeardSignal,
+  type IncomingSignal,
   type Json,
   Operator,
   type SignalAction,
@@ -205,7 +205,7 @@ describe("an operator with onSignal", () => {
       this.setSignal(tick);
     }
     override execute() {}
-    override async onSignal(heard: HeardSignal, ctx: SignalContext): Promise<SignalAction> {
+    override async onSignal(heard: IncomingSignal, ctx: SignalContext): Promise<SignalAction> {
       this.contexts.push(ctx);
       if (!scored.is(heard)) return heard.value as SignalAction;
       return heard.value.score >= this.args.least ? "RESTART" : "NONE";

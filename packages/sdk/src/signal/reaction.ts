@@ -35,10 +35,10 @@ export const SignalAction = Object.freeze({
  * @example
  * ```ts
  * const score = signal("model.scored", z.number());
- * const isGood = (heard: HeardSignal) => score.is(heard) && heard.value >= 0.9;
+ * const isGood = (heard: IncomingSignal) => score.is(heard) && heard.value >= 0.9;
  * ```
  */
-export interface HeardSignal<Value = unknown> {
+export interface IncomingSignal<Value = unknown> {
   readonly namespace: string;
   readonly key: string;
   /** The value, validated by the schema of the signal; `signal.is(heard)` narrows its type. */
@@ -57,7 +57,7 @@ export interface SignalContext extends BaseContext {
 /** The signal methods of an operator; missing if it was created by an older copy of the SDK. */
 interface Reacting {
   readonly signals?: ReadonlySet<AnySignal>;
-  onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
+  onSignal?(heard: IncomingSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
 }
 
 /** The manifest form of the signals that an operator subscribes to; undefined if there are none. */

@@ -14,7 +14,7 @@ import { whyNotSendable } from "./signal-key.ts";
 export class Outbox {
   readonly #call: TaskCall;
   /** All calls in order; null: already sent, or rejected. */
-  readonly #asked: Promise<SignalToSend | null>[] = [];
+  readonly #requested: Promise<SignalToSend | null>[] = [];
   #isClosed = false;
 
   constructor(call: TaskCall) {
@@ -32,7 +32,7 @@ export class Outbox {
   /** Closes the attempt. Resolves with the signals of its success after all running sends have ended. */
   async close(): Promise<readonly SignalToSend[]> {
     this.#isClosed = true;
-    return (await Promise.all(this.#asked)).filter((each) => each !== null);
+    return (await Promise.all(this.#requested)).filter((each) => each !== null);
   }
 
   #send(signal: AnySignal, value: unknown, options: SendOptions | undefined): Promise<unknown> {
@@ -40,7 +40,7 @@ export class Outbox {
     const checked = this.#checked(signal, value, options);
     const done = isWithSuccess ? checked : checked.then((ready) => this.#call.host.send(ready));
     // The author receives the error from the returned promise.
-    this.#asked.push(
+    this.#requested.push(
       done.then(
         () => (isWithSuccess ? checked : null),
         () => null,

@@ -173,7 +173,7 @@ export class Signal<Value = Json, Sent = Value> extends SignalLeaf<Value, Sent> 
   }
 
   /** Returns whether a received signal is this one with a valid value, and narrows its type. */
-  is<H extends AnyHeard>(heard: H): heard is H & { readonly value: Value } {
+  is<H extends AnyIncomingSignal>(heard: H): heard is H & { readonly value: Value } {
     if (typeof heard.invalid === "string") return false;
     return fitsPattern(this.namespace, heard.namespace) && fitsPattern(this.key, heard.key);
   }
@@ -189,7 +189,7 @@ export interface AnySignal extends Condition {
   readonly key: string;
 }
 
-interface AnyHeard {
+interface AnyIncomingSignal {
   readonly namespace: string;
   readonly key: string;
   readonly value: unknown;

@@ -63,7 +63,7 @@ export abstract class BuiltinTrigger<Kind extends BuiltinKind>
 export class OptionReader<O extends object> {
   readonly #name: string;
   readonly #given: Readonly<Record<string, unknown>>;
-  readonly #asked = new Set(["queue"]);
+  readonly #known = new Set(["queue"]);
 
   constructor(name: string, options: O) {
     this.#name = name;
@@ -156,10 +156,10 @@ export class OptionReader<O extends object> {
   /** Called last: the queue of the trigger, after rejecting options that were not read. */
   place(): { readonly queue: string } {
     for (const name of Object.keys(this.#given)) {
-      if (this.#asked.has(name)) continue;
+      if (this.#known.has(name)) continue;
       throw new TriggerError(
         "TW_TRIGGER_ARGS",
-        `${this.#name}: unknown option "${name}"; known options: ${[...this.#asked].sort().join(", ")}`,
+        `${this.#name}: unknown option "${name}"; known options: ${[...this.#known].sort().join(", ")}`,
       );
     }
     const queue = this.#value("queue") ?? "default";
@@ -171,7 +171,7 @@ export class OptionReader<O extends object> {
   }
 
   #value(option: string): unknown {
-    this.#asked.add(option);
+    this.#known.add(option);
     return this.#given[option] ?? null;
   }
 

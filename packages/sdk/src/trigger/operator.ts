@@ -1,7 +1,7 @@
 import { DagDefinitionError, show } from "../check/errors.ts";
 import type { CancelContext, TaskContext } from "../runtime/context.ts";
 import type { Control } from "../signal/control.ts";
-import type { HeardSignal, SignalAction, SignalContext } from "../signal/reaction.ts";
+import type { IncomingSignal, SignalAction, SignalContext } from "../signal/reaction.ts";
 import { type AnySignal, isSignal } from "../signal/signal.ts";
 import { type DeferOptions, type Deferred, deferred, type StartFrom } from "./deferral.ts";
 
@@ -68,14 +68,14 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
    *     this.setSignal(scored);
    *   }
    *   execute() {}
-   *   onSignal(heard: HeardSignal): SignalAction {
+   *   onSignal(heard: IncomingSignal): SignalAction {
    *     return scored.is(heard) && heard.value.score >= this.args.least ? SignalAction.RESTART : SignalAction.NONE;
    *   }
    * }
    * d.add("serve", new Serve({ least: 0.9 }), { lifetime: "streaming" });
    * ```
    */
-  onSignal?(heard: HeardSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
+  onSignal?(heard: IncomingSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
 
   /**
    * Runs on a worker if a wait of the operator ends without its event: the task was cancelled, cleared, marked,

@@ -50,10 +50,10 @@ export class Admission {
   }
 
   /** The tasks that may start now, the heaviest first. */
-  take(attempts: Attempts): Instance[] {
+  admit(attempts: Attempts): Instance[] {
     for (const limit of [LIMIT, ...this.#limitedTasks.keys()]) this.#queue.release(limit);
     const occupied = this.#countsStreams ? attempts.size : attempts.batchSize;
-    const picks = this.#queue.take((name, kind) => {
+    const picks = this.#queue.admit((name, kind) => {
       if (kind === "pool") return { slots: -1, occupied: 0 };
       const slots = this.#limitedTasks.get(name);
       return slots === undefined

@@ -113,7 +113,7 @@ export class Callbacks {
   }
 
   /** Calls the `onSignal` of a task. Never rejects. */
-  async ask(taskId: string, tryNumber: number, signal: SignalFacts): Promise<ReactOutcome> {
+  async callOnSignal(taskId: string, tryNumber: number, signal: SignalFacts): Promise<ReactOutcome> {
     const { from: _, ...heard } = structuredClone(signal);
     const host = this.#host(taskId, -1);
     const subject = `onSignal of task "${taskId}"`;

@@ -23,10 +23,10 @@ import { DagTestError } from "../errors.ts";
 import { durationOption } from "../moment.ts";
 import type { RunOptions } from "../options.ts";
 import { RunResult } from "../result.ts";
-import { Hearing } from "../signal/hearing.ts";
-import { NotedDrive } from "../signal/noted-drive.ts";
 import { Outside } from "../signal/outside.ts";
-import { TriggerDesk } from "../trigger/trigger-desk.ts";
+import { RecordedDrive } from "../signal/recorded-drive.ts";
+import { Subscriptions } from "../signal/subscriptions.ts";
+import { ScriptedTriggers } from "../trigger/scripted-triggers.ts";
 import { checkKeys } from "../trigger/trigger-keys.ts";
 import { Waits } from "../trigger/waits.ts";
 import { Admission } from "./admission.ts";
@@ -60,7 +60,7 @@ export class InProcessRun {
   readonly #attempts: Attempts;
   readonly #reports: Reports;
   readonly #retries: Retries;
-  readonly #hearing: Hearing;
+  readonly #subscriptions: Subscriptions;
   readonly #outside: Outside;
   readonly #facts: RunFacts;
   readonly #conf: Json;
@@ -116,7 +116,7 @@ export class InProcessRun {
     const refuse = (error: DagTestError) => this.#refuse(error);
     this.#waits = new Waits({
       clock,
-      desk: new TriggerDesk(options.triggers ?? {}, clock, { signals: journal.signals, inner }),
+      desk: new ScriptedTriggers(options.triggers ?? {}, clock, { signals: journal.signals, inner }),
       journal,
       memory: this.#memory,
       deadline: this.#deadline,
@@ -140,20 +140,21 @@ export class InProcessRun {
       onSilence: () => post(() => {}),
       refuse,
     });
-    this.#hearing = new Hearing({
+    this.#subscriptions = new Subscriptions({
       clock,
       journal,
       manifest: this.#manifest,
       model,
       run,
-      ask: (taskId, signal) => this.#callbacks.ask(taskId, model.get(taskId)?.tryNumber ?? 0, signal),
+      callOnSignal: (taskId, signal) =>
+        this.#callbacks.callOnSignal(taskId, model.get(taskId)?.tryNumber ?? 0, signal),
       post,
     });
-    journal.signals.listen({ heard: (signal) => post(() => this.#heard(signal)), refuse });
+    journal.signals.listen({ received: (signal) => post(() => this.#receive(signal)), refuse });
   }
 
   /** Like the scheduler: a run without rules has a drive only if there are manual commands. */
-  #driveFor({ orders = [] }: RunOptions): NotedDrive | null {
+  #driveFor({ orders = [] }: RunOptions): RecordedDrive | null {
     if (!isDriven(this.#manifest) && orders.length === 0) return null;
     const { dagId, runId } = this.#facts;
     const options = {
@@ -162,12 +163,12 @@ export class InProcessRun {
       run: { dagId, runId, conf: this.#conf },
       startedAt: this.#startedAt,
     };
-    return new NotedDrive(options, (action) => this.#journal.act(action));
+    return new RecordedDrive(options, (action) => this.#journal.act(action));
   }
 
-  #heard(signal: SignalFacts): void {
-    this.#hearing.take(signal);
-    this.#waits.hear();
+  #receive(signal: SignalFacts): void {
+    this.#subscriptions.receive(signal);
+    this.#waits.receiveSignal();
   }
 
   async finish(): Promise<RunResult> {
@@ -176,7 +177,7 @@ export class InProcessRun {
       const state = reason === null ? "success" : "failed";
       await this.#callbacks.ofRun(state, { reason, tryNumber: this.#retries.tryNumber });
       const { actions, deadLetters, timeline, logs, notices, signals } = this.#journal;
-      const runs = { subRuns: this.#inner.ended, triggeredRuns: this.#inner.noted };
+      const runs = { subRuns: this.#inner.ended, triggeredRuns: this.#inner.recorded };
       const tasks = [...this.#model.instances()].map((instance) => this.#journal.result(instance));
       const { runId } = this.#facts;
       const closedBy = this.#isTimedOut ? null : (this.#closedBy ?? this.#model.drive?.closed ?? null);
@@ -192,12 +193,12 @@ export class InProcessRun {
   /** The reason why the run failed; null if it succeeded. */
   async #play(): Promise<string | null> {
     this.#model.start(this.#clock.now());
-    for (const signal of this.#outside.take(this.#startedAt)) this.#journal.give(signal);
+    for (const signal of this.#outside.drain(this.#startedAt)) this.#journal.addExternal(signal);
     while (this.#mailbox.length > 0) await this.#mailbox.shift()!();
     for (;;) {
-      this.#settle();
-      for (const wait of this.#waits.takeCancelled()) await this.#callbacks.cancelled(wait, "cancelled");
-      await this.#retries.tell();
+      this.#evaluate();
+      for (const wait of this.#waits.drainCancelled()) await this.#callbacks.cancelled(wait, "cancelled");
+      await this.#retries.callCallbacks();
       if (this.#refusal !== null) throw this.#refusal;
       const verdict = this.#model.verdict();
       const isOver = verdict.state !== "running" && !this.#retries.follow(verdict, this.#isTimedOut);
@@ -210,14 +211,14 @@ export class InProcessRun {
   }
 
   /** Applies all consequences of the last events. */
-  #settle(): void {
+  #evaluate(): void {
     do {
       this.#expandMaps();
       this.#openGates();
-      this.#hearing.hear();
+      this.#subscriptions.apply();
       this.#admit();
-      this.#reports.note();
-      for (const cancel of this.#model.takeCancels()) this.#attempts.stop(cancel);
+      this.#reports.record();
+      for (const cancel of this.#model.drainCancels()) this.#attempts.stop(cancel);
       if (this.#model.drive || this.#isTimedOut) this.#waits.dropAbandoned();
     } while (this.#model.beginAgain(this.#clock.now(), (instance) => this.#journal.forget(instance)));
   }
@@ -246,7 +247,7 @@ export class InProcessRun {
 
   #isBusy(): boolean {
     const mayBeStopped = this.#model.drive?.closed === null && this.#nextMoment() !== NEVER;
-    return this.#attempts.isBusy(mayBeStopped) || this.#waits.isAsking || this.#hearing.isAsking;
+    return this.#attempts.isBusy(mayBeStopped) || this.#waits.isPending || this.#subscriptions.isPending;
   }
 
   /** Nothing is left to happen by itself. */
@@ -264,25 +265,25 @@ export class InProcessRun {
   #expandMaps(): void {
     const now = this.#clock.now();
     do {
-      for (const place of this.#model.takeExpandable())
+      for (const place of this.#model.drainExpandable())
         this.#model.apply(expansionOf(this.#journal.reader(this.#model), place), now);
     } while (this.#model.make(NEVER, now));
   }
 
   /** A test has no earlier runs, so `dependsOnPast` is always satisfied. */
   #openGates(): void {
-    for (const { node, mapIndex } of this.#model.takeGated())
+    for (const { node, mapIndex } of this.#model.drainGated())
       this.#model.apply({ type: "gateOpened", taskId: node.id, mapIndex }, this.#clock.now());
   }
 
   #admit(): void {
-    for (const instance of this.#model.takeReady()) {
+    for (const instance of this.#model.drainReady()) {
       const { startTrigger } = instance.node.manifest;
       if (instance.resumedAttempt === null && startTrigger)
         this.#reports.startWaiting(instance, this.#newAttempt(), deferralOf(startTrigger));
       else this.#admission.add(instance);
     }
-    for (const instance of this.#admission.take(this.#attempts)) this.#dispatch(instance);
+    for (const instance of this.#admission.admit(this.#attempts)) this.#dispatch(instance);
   }
 
   #dispatch(instance: Instance): void {
@@ -296,7 +297,7 @@ export class InProcessRun {
     if (tryNumber > MAX_TRIES) this.#refuse(endless(instance, now - this.#startedAt));
     if (this.#refusal !== null) return;
     this.#journal.begin(instance);
-    this.#reports.note();
+    this.#reports.record();
     const resumed = instance.resumedAttempt !== null;
     const startedBy = this.#model.drive?.startedBy(node.id) ?? [];
     this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
@@ -350,7 +351,7 @@ export class InProcessRun {
     return Math.min(
       this.#outside.nextAt(),
       this.#waits.nextAt(),
-      this.#hearing.nextAt(),
+      this.#subscriptions.nextAt(),
       this.#model.nextDeadline() ?? NEVER,
       this.#model.nextRetryAt() ?? NEVER,
       this.#retries.nextAt(),
@@ -368,20 +369,20 @@ export class InProcessRun {
   /** At the same moment, events apply before timeouts, and both before the end of the run. */
   async #fireDue(): Promise<void> {
     const now = this.#clock.now();
-    const given = this.#outside.take(now);
-    for (const signal of given) this.#journal.give(signal);
+    const given = this.#outside.drain(now);
+    for (const signal of given) this.#journal.addExternal(signal);
     if (given.length > 0) return; // They are processed first.
     if (this.#nextMoment() > now && this.#closing() <= now) return this.#close("until");
     if (this.#nextMoment() > now && this.#runEnd() <= now) {
       this.#isTimedOut = true;
       return await this.#callbacks.timedOut(now);
     }
-    for (const wait of this.#waits.takeFired(now)) {
+    for (const wait of this.#waits.drainFired(now)) {
       const result = resultOfFired(wait.deferral, wait.outcome!);
       this.#waits.end(wait, result.kind === "resume" ? "resumed" : "finished");
       await this.#reports.follow(wait, result);
     }
-    for (const instance of this.#model.takeOverdue(now)) {
+    for (const instance of this.#model.nextOverdue(now)) {
       const wait = this.#waits.of(instance.attempt);
       if (!wait || instance.wait === null) continue;
       this.#waits.end(wait, "timeout");

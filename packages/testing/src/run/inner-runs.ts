@@ -18,7 +18,7 @@ import type {
 } from "@tradewind/sdk/program";
 import type { RunOptions, RunProgress } from "../options.ts";
 import type { RunResult, SubRun } from "../result.ts";
-import type { Firing } from "../trigger/trigger-desk.ts";
+import type { Firing } from "../trigger/scripted-triggers.ts";
 import type { Clock } from "./clock.ts";
 
 export const RUN_KIND = "tradewind.dagrun";
@@ -45,13 +45,13 @@ interface Inner {
 
 export class InnerRuns {
   /** Runs that were only recorded. */
-  readonly noted: TriggerRunRequest[] = [];
+  readonly recorded: TriggerRunRequest[] = [];
   /** Runs that have ended. */
   readonly ended: SubRun[] = [];
   readonly #parts: InnerRunsParts;
   readonly #runs = new Map<string, Inner>();
   /** The outputs of recorded runs that the test gives. */
-  readonly #told = new Map<string, Readonly<Record<string, Json>>>();
+  readonly #givenOutputs = new Map<string, Readonly<Record<string, Json>>>();
 
   constructor(parts: InnerRunsParts) {
     this.#parts = parts;
@@ -60,9 +60,9 @@ export class InnerRuns {
   trigger(request: TriggerRunRequest, program: Program | undefined, asker: Asker): TriggeredRunFacts {
     const { dagId, runId } = request;
     const isKnown =
-      this.#runs.has(nameOf(request)) || this.noted.some((run) => nameOf(run) === nameOf(request));
+      this.#runs.has(nameOf(request)) || this.recorded.some((run) => nameOf(run) === nameOf(request));
     if (isKnown) return { runId, created: false };
-    if (program === undefined || this.#isScripted(asker.taskId)) this.noted.push(structuredClone(request));
+    if (program === undefined || this.#isScripted(asker.taskId)) this.recorded.push(structuredClone(request));
     else this.#begin(dagId, structuredClone(request), program, asker);
     return { runId, created: true };
   }
@@ -79,15 +79,15 @@ export class InnerRuns {
   }
 
   /** Records the outcome that the test gives for a wait; with `outputs`, also the outputs of that run's tasks. */
-  tell(args: Json, outcome: TriggerOutcome): void {
+  setOutcome(args: Json, outcome: TriggerOutcome): void {
     const outputs = outcome.kind === "event" && (outcome.payload as { outputs?: unknown } | null)?.outputs;
     if (typeof outputs === "object" && outputs !== null)
-      this.#told.set(nameOf(args as unknown as TriggerRunRequest), outputs as Record<string, Json>);
+      this.#givenOutputs.set(nameOf(args as unknown as TriggerRunRequest), outputs as Record<string, Json>);
   }
 
   async runEnd(request: RunEndRequest): Promise<RunEnd | null> {
     const inner = this.#runs.get(nameOf(request));
-    const told = this.#told.get(nameOf(request)) ?? {};
+    const told = this.#givenOutputs.get(nameOf(request)) ?? {};
     const result = await inner?.result;
     const tasks = request.tasks.map((id) => [id, result ? standing(result, id) : given(told[id])] as const);
     return { state: result?.state ?? "success", tasks: structuredClone(Object.fromEntries(tasks)) };

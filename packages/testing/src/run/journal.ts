@@ -86,8 +86,8 @@ export class Journal {
   }
 
   /** Records an external signal. */
-  give(signal: SignalToSend): void {
-    const { version } = this.signals.give(signal);
+  addExternal(signal: SignalToSend): void {
+    const { version } = this.signals.addExternal(signal);
     this.report({ type: "signal", taskId: null, version, ...signal });
   }
 
@@ -102,7 +102,7 @@ export class Journal {
   }
 
   /** Records the changes of the model that an author would call a step. `durationMs` is that of the attempt. */
-  note(changes: readonly Change[], durationMs = 0): void {
+  record(changes: readonly Change[], durationMs = 0): void {
     const atMs = this.#elapsed();
     for (const { instance } of changes) {
       const { node, mapIndex, tryNumber, state, reason, retryAt } = instance;
@@ -139,7 +139,7 @@ export class Journal {
     this.#waits(instance, { state: "deferred", trigger: trigger.kind, step: name ?? method, until });
   }
 
-  putOff(instance: Instance): void {
+  recordDeferral(instance: Instance): void {
     const until = iso(instance.retryAt);
     this.#waits(instance, { state: "up_for_reschedule", trigger: null, step: null, until });
   }

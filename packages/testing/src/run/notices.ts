@@ -75,7 +75,7 @@ export class Notices {
       journal.notice({ ...said, action });
       if (action.kind !== "signal") continue;
       const { key, namespace, value = { ...said, cause: cause && { ...cause } } } = action;
-      journal.signals.give({ namespace, key, value });
+      journal.signals.addExternal({ namespace, key, value });
     }
   }
   #cause(instance: Instance): NoticeCause {

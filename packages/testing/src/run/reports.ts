@@ -39,9 +39,9 @@ export class Reports {
   }
 
   /** Records the changes of the model; `durationMs` is that of the attempt that caused them. */
-  note(durationMs?: number): void {
+  record(durationMs?: number): void {
     const { journal, model } = this.#parts;
-    journal.note(model.takeChanges(), durationMs);
+    journal.record(model.drainChanges(), durationMs);
   }
 
   async ended({ instance, attempt, outcome, durationMs }: EndedAttempt): Promise<void> {
@@ -49,8 +49,8 @@ export class Reports {
     const { journal, waits } = this.#parts;
     const end = this.#end(instance, outcome, durationMs);
     if (outcome.kind === "deferred" && end?.type === "deferred") waits.begin(instance, attempt, outcome);
-    if (end?.type === "rescheduled") journal.putOff(instance);
-    this.note(end?.type === "restarted" ? undefined : durationMs);
+    if (end?.type === "rescheduled") journal.recordDeferral(instance);
+    this.record(end?.type === "restarted" ? undefined : durationMs);
     if (end?.type === "restarted") return;
     if (end?.type !== "stopped") await this.#runCallback(instance, outcome);
     else if (stateOf(instance) === "success") await this.#runCallback(instance, SUCCESS);
@@ -75,7 +75,7 @@ export class Reports {
       return;
     }
     this.#end(instance, result);
-    this.note();
+    this.record();
     await this.#runCallback(instance, result);
   }
 

@@ -37,9 +37,9 @@ export class Retries {
   }
 
   /** Calls the callbacks of groups that have ended or are retried. */
-  async tell(): Promise<void> {
+  async callCallbacks(): Promise<void> {
     const { callbacks, model } = this.#parts;
-    for (const change of model.groups?.takeChanges() ?? [])
+    for (const change of model.groups?.drainChanges() ?? [])
       for (const each of change.events) await callbacks.ofGroup(change, each);
   }
 

@@ -41,7 +41,7 @@ export class Outside {
     return this.#coming[0]?.at ?? Number.POSITIVE_INFINITY;
   }
 
-  take(now: number): SignalToSend[] {
+  drain(now: number): SignalToSend[] {
     const count = this.#coming.findIndex(({ at }) => at > now);
     return this.#coming.splice(0, count < 0 ? this.#coming.length : count).map(({ signal }) => signal);
   }

@@ -11,7 +11,7 @@ const MAX_SENT = 10_000;
 
 export interface SignalListener {
   /** Called with each new signal. */
-  readonly heard: (signal: SignalFacts) => void;
+  readonly received: (signal: SignalFacts) => void;
   /** The test cannot run as written. */
   readonly refuse: (error: DagTestError) => void;
 }
@@ -19,7 +19,7 @@ export interface SignalListener {
 export class SignalLog {
   readonly #log: SignalFacts[] = [];
   readonly #sent: SentSignal[] = [];
-  #listener: SignalListener = { heard: () => {}, refuse: () => {} };
+  #listener: SignalListener = { received: () => {}, refuse: () => {} };
 
   /** The signals that the run itself has sent, in order. */
   get sent(): readonly SentSignal[] {
@@ -31,7 +31,7 @@ export class SignalLog {
   }
 
   /** Adds an external signal. */
-  give(signal: SignalToSend): SentSignal {
+  addExternal(signal: SignalToSend): SentSignal {
     return this.#add(signal, null);
   }
 
@@ -71,7 +71,7 @@ export class SignalLog {
   #add({ namespace, key, value }: SignalToSend, from: RunName | null): SentSignal {
     const added = { namespace, key, value, version: this.#log.length + 1 };
     this.#log.push({ ...added, from });
-    this.#listener.heard({ ...added, from });
+    this.#listener.received({ ...added, from });
     return added;
   }
 }

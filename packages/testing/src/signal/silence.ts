@@ -11,7 +11,7 @@ export class Silence {
 
   constructor(afterMs: number, onSilence: () => void) {
     this.#onSilence = onSilence;
-    this.#timer = setTimeout(() => void this.#settle(), Math.max(1, afterMs));
+    this.#timer = setTimeout(() => void this.#drainTimers(), Math.max(1, afterMs));
   }
 
   get isSilent(): boolean {
@@ -33,7 +33,7 @@ export class Silence {
   }
 
   /** If the process was blocked, the task was, too: pending work of the task runs first. */
-  async #settle(): Promise<void> {
+  async #drainTimers(): Promise<void> {
     const calls = this.#calls;
     for (let turn = 0; turn < 2; turn++) await nextTurn();
     if (this.#isOver || calls !== this.#calls) return;

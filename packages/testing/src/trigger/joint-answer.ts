@@ -8,7 +8,7 @@ import type { TriggerCall } from "@tradewind/sdk/manifest";
 import { DagTestError } from "../errors.ts";
 import type { Clock } from "../run/clock.ts";
 import { abortReason } from "./live-trigger.ts";
-import type { Asker, Firing } from "./trigger-desk.ts";
+import type { Asker, Firing } from "./scripted-triggers.ts";
 
 /** When a trigger fires, as far as it is known; null: it does not fire yet. */
 export type Answer = () => Firing | null;

@@ -88,14 +88,14 @@ export interface Triggers extends BuiltinScripts {
 /**
  * An entry after its functions were called. `delayMs` counts from the beginning of the wait; null: it does not fire.
  */
-export type Said = { readonly delayMs: number; readonly outcome: TriggerOutcome } | null;
+export type Scripted = { readonly delayMs: number; readonly outcome: TriggerOutcome } | null;
 
 /** The program of an entry that is a trigger class. */
 export function programIn(entry: unknown): TriggerProgram | null {
   return typeof entry === "function" ? ((entry as unknown as TriggerClass)[TRIGGER] ?? null) : null;
 }
 
-export function said(key: string, value: unknown): Said {
+export function scripted(key: string, value: unknown): Scripted {
   if (value === undefined) return null;
   if (typeof value === "object" && value !== null && DELAYED in value) {
     const { delayMs, event } = (value as Delayed)[DELAYED];

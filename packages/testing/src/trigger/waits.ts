@@ -12,7 +12,7 @@ import type { Journal } from "../run/journal.ts";
 import type { StepMemory } from "../run/step-memory.ts";
 import type { Answer } from "./joint-answer.ts";
 import { abortReason } from "./live-trigger.ts";
-import type { Firing, TriggerDesk } from "./trigger-desk.ts";
+import type { Firing, ScriptedTriggers } from "./scripted-triggers.ts";
 
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -35,7 +35,7 @@ export interface KeptWait {
 
 export interface WaitsParts {
   readonly clock: Clock;
-  readonly desk: TriggerDesk;
+  readonly desk: ScriptedTriggers;
   readonly journal: Journal;
   readonly memory: StepMemory;
   /** When the run times out. */
@@ -51,15 +51,15 @@ export class Waits {
   readonly #byAttempt = new Map<string, KeptWait>();
   #due: (Firing & { readonly wait: KeptWait })[] = [];
   readonly #cancelled: KeptWait[] = [];
-  #asking = 0;
+  #pendingCalls = 0;
 
   constructor(parts: WaitsParts) {
     this.#parts = parts;
   }
 
   /** The outcome of a trigger is not known yet. */
-  get isAsking(): boolean {
-    return this.#asking > 0;
+  get isPending(): boolean {
+    return this.#pendingCalls > 0;
   }
 
   begin(instance: Instance, attempt: string, deferral: Deferral): void {
@@ -78,20 +78,20 @@ export class Waits {
       isOver: false,
     };
     this.#byAttempt.set(attempt, wait);
-    this.#asking++;
+    this.#pendingCalls++;
     const late = this.#limit(wait);
     const step = deferral.name ?? deferral.method;
-    const changed = () => post(() => this.#noteDue(wait));
+    const changed = () => post(() => this.#scheduleFire(wait));
     const asker = { instance, step, since, host: this.#host(instance, over.signal), changed };
     void desk
-      .ask(deferral.trigger, asker)
+      .call(deferral.trigger, asker)
       .finally(() => clearTimeout(late))
       .then(
         (answer) =>
           post(() => {
-            this.#asking--;
+            this.#pendingCalls--;
             wait.answer = answer;
-            this.#noteDue(wait);
+            this.#scheduleFire(wait);
           }),
         (error: DagTestError) => post(() => refuse(error)),
       );
@@ -99,13 +99,13 @@ export class Waits {
   }
 
   /** A signal was sent. */
-  hear(): void {
+  receiveSignal(): void {
     this.#parts.desk.signalled();
-    for (const wait of this.#byAttempt.values()) this.#noteDue(wait);
+    for (const wait of this.#byAttempt.values()) this.#scheduleFire(wait);
   }
 
   /** The trigger fires at the time of the current answer, or of an earlier answer if that is earlier. */
-  #noteDue(wait: KeptWait): void {
+  #scheduleFire(wait: KeptWait): void {
     const firing = wait.isOver ? null : (wait.answer?.() ?? null);
     if (firing === null) return;
     const known = this.#due.find((due) => due.wait === wait);
@@ -133,7 +133,7 @@ export class Waits {
   }
 
   /** The waits whose triggers have fired, in the order of time. */
-  takeFired(now: number): KeptWait[] {
+  drainFired(now: number): KeptWait[] {
     const fired = this.#due.filter(({ at }) => at <= now).sort((a, b) => a.at - b.at);
     if (fired.length > 0) this.#due = this.#due.filter(({ at }) => at > now);
     return fired.flatMap(({ wait, outcome }) => {
@@ -155,7 +155,7 @@ export class Waits {
   }
 
   /** The waits that were dropped since the last call. */
-  takeCancelled(): KeptWait[] {
+  drainCancelled(): KeptWait[] {
     return this.#cancelled.splice(0);
   }
 

@@ -45,7 +45,7 @@ export function addErrorsCommand(dags: Command, session: Session): void {
 }
 
 /** A DAG missing from the list is usually in a file that fails to load. */
-export async function noteImportErrors(session: Session): Promise<void> {
+export async function printImportErrors(session: Session): Promise<void> {
   const { items, total } = await listErrors(session, FEW);
   if (total === 0) return;
   session.note(

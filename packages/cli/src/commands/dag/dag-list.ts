@@ -7,7 +7,7 @@ import { paintState } from "../../output/state.ts";
 import { type Column, truncate } from "../../output/table.ts";
 import { dueTime } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
-import { noteImportErrors } from "./dag-errors.ts";
+import { printImportErrors } from "./dag-errors.ts";
 
 const SCHEDULE_WIDTH = 32;
 
@@ -40,7 +40,7 @@ export function addListCommand(dags: Command, session: Session): void {
       const empty =
         tag || paused ? "No DAGs match." : "No DAGs yet. Put a file that exports one into the DAG folder.";
       await session.printList(listed, columns(session), empty);
-      await noteImportErrors(session);
+      await printImportErrors(session);
     });
 }
 

@@ -64,7 +64,7 @@ export function command(session: Session) {
       });
       if (session.format === "table" && !options.wait) session.terminal.data(run.dag_run_id);
       session.note(`Run ${run.dag_run_id} of ${dagId} is ${run.state}.`);
-      await noteIfPaused(session, dagId);
+      await printIfPaused(session, dagId);
       if (options.wait)
         session.exitCode = await watchRun(session, {
           dagId,
@@ -163,7 +163,7 @@ export function command(session: Session) {
 }
 
 /** Without this note, a run of a paused DAG appears to hang. */
-async function noteIfPaused(session: Session, dagId: string): Promise<void> {
+async function printIfPaused(session: Session, dagId: string): Promise<void> {
   const dag = await session.client.get<Dag>(path`/dags/${dagId}`, { what: `cannot show the DAG ${dagId}` });
   if (!dag.is_paused) return;
   const words = `DAG ${dagId} is paused. The run starts when you unpause it`;

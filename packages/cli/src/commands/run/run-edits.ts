@@ -4,7 +4,7 @@ import { path } from "../../client/client.ts";
 import { RUN_ARGUMENT } from "../../client/find-run.ts";
 import { type DagRun, isRunEnded, type TaskInstance } from "../../client/resources.ts";
 import { type RunSelection, SINCE, selectRuns, UNTIL } from "../../client/select-runs.ts";
-import { findMove, tellMove } from "../../client/version-move.ts";
+import { describeMove, findMove } from "../../client/version-move.ts";
 import { CliError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
 import { EXIT } from "../../exit-code.ts";
@@ -199,7 +199,7 @@ async function clearRun(session: Session, dag: string, run: DagRun, options: Cle
   const isWhole = (await countAgain(session, run, affected, options)) === null;
   if (affected.length === 0 && !isWhole) return session.printDone(affected, "Nothing to clear.");
   const move = options.latestVersion ? await findMove(session.client, dag, runId) : null;
-  const { again, others, where } = tellMove(affected, move);
+  const { again, others, where } = describeMove(affected, move);
   const tasks = isWhole ? "all tasks" : `${again.length} task${again.length === 1 ? "" : "s"}`;
   const list = again.length === 0 ? "" : `: ${names(again)}`;
   if (options.dryRun) return session.printDone(affected, `Would rerun ${tasks}${where}${list}${others}.`);

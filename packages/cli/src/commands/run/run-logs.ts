@@ -35,7 +35,7 @@ export function addLogsCommand(runs: Command, session: Session): void {
       const runId = await findRunId(session.client, dag, given);
       const choice = { taskIds: task, level, withCallbacks: callbacks === true, follow: follow === true };
       await requireTasks(session, { dag, runId }, task ?? []);
-      if (follow) await noteIfQueued(session, { dag, runId });
+      if (follow) await printIfQueued(session, { dag, runId });
       await session.interruptible(async (signal) => {
         const entries = readRunLog(session.client, { dagId: dag, runId }, choice, signal);
         const count = await printRunLog(session, entries);
@@ -43,7 +43,7 @@ export function addLogsCommand(runs: Command, session: Session): void {
           session.exitCode = EXIT.interrupted;
           return;
         }
-        await noteEnd(session, { dag, runId, count, isFollowed: choice.follow });
+        await printEnd(session, { dag, runId, count, isFollowed: choice.follow });
       });
     });
 }
@@ -72,12 +72,12 @@ function readRun({ client }: Session, { dag, runId }: NamedRun): Promise<DagRun>
 }
 
 /** Nothing is printed until the run starts, which may never happen. */
-async function noteIfQueued(session: Session, named: NamedRun): Promise<void> {
+async function printIfQueued(session: Session, named: NamedRun): Promise<void> {
   const run = await readRun(session, named);
   if (run.state === "queued") session.note(notStarted(run));
 }
 
-async function noteEnd(
+async function printEnd(
   session: Session,
   { count, isFollowed, ...named }: NamedRun & { readonly count: number; readonly isFollowed: boolean },
 ): Promise<void> {

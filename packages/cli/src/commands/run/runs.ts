@@ -11,7 +11,7 @@ import { parseDuration, wholeNumber } from "../../input/values.ts";
 import { logCommand } from "../../output/command-line.ts";
 import { runColumns, runFields, watchRun } from "../../output/run-view.ts";
 import type { Session } from "../../session.ts";
-import { giveOrder } from "../task/orders.ts";
+import { submitManualCommand } from "../task/manual-commands.ts";
 import { addEditCommands } from "./run-edits.ts";
 import { addLogsCommand } from "./run-logs.ts";
 
@@ -137,7 +137,7 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind runs stop online_model @latest"))
     .action(async (dag, given) => {
       const runId = await findRunId(session.client, dag, given);
-      await giveOrder(session, { dagId: dag, runId, taskId: null, action: "stop" });
+      await submitManualCommand(session, { dagId: dag, runId, taskId: null, action: "stop" });
     });
 
   addEditCommands(runs, session);

@@ -65,12 +65,12 @@ async function write(
   const text = JSON.stringify(exported.entries, null, 2);
   if (to === undefined) session.terminal.data(text);
   else writeExport(to, text);
-  if (!withSecrets) noteHidden(session, kind, exported);
+  if (!withSecrets) printHidden(session, kind, exported);
   const count = Object.keys(exported.entries).length;
   if (to !== undefined) session.note(`${counted(kind, count)} written to ${to}.`);
 }
 
-function noteHidden(session: Session, kind: SettingsKind, { entries, hidden }: Exported): void {
+function printHidden(session: Session, kind: SettingsKind, { entries, hidden }: Exported): void {
   if (hidden.length > 0)
     session.note(
       `Left out, because their values are secret: ${hidden.join(", ")}. Use --with-secrets to include them.`,

@@ -10,7 +10,7 @@ import { paintState, stateName } from "../../output/state.ts";
 import type { Column } from "../../output/table.ts";
 import { relativeTime, span } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
-import { noteUnstartedRun } from "../../why/empty-log.ts";
+import { explainUnstartedRun } from "../../why/empty-log.ts";
 import { readTasks } from "../dag/dag-show.ts";
 
 const STATES = [
@@ -61,7 +61,7 @@ export function addListCommand(tasks: Command, session: Session): void {
         limit,
       });
       const isTable = session.format === "table";
-      if (isTable && listed.items.length === 0 && (await noteUnstartedRun(session, dag, runId))) return;
+      if (isTable && listed.items.length === 0 && (await explainUnstartedRun(session, dag, runId))) return;
       await session.printList(listed, instanceTable(session, listed.items), "No tasks match.");
     });
 }

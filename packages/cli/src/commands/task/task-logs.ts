@@ -13,7 +13,7 @@ import { instanceName } from "../../output/instance-name.ts";
 import { printEntries } from "../../output/log-line.ts";
 import { stateName } from "../../output/state.ts";
 import type { Session } from "../../session.ts";
-import { noteEmptyLog } from "../../why/empty-log.ts";
+import { explainEmptyLog } from "../../why/empty-log.ts";
 import { RunFacts } from "../../why/run-facts.ts";
 
 export function addLogsCommand(tasks: Command, session: Session): void {
@@ -50,7 +50,7 @@ async function prints(session: Session, name: InstanceName, wanted: number | und
   const instance = await findInstance(session.client, name);
   const tryNumber = instance ? chosenTry(instance, wanted) : 1;
   const count = instance ? await printEntries(session, readLog(session.client, name, tryNumber)) : 0;
-  if (count === 0) await noteEmptyLog(session, name, { instance, tryNumber });
+  if (count === 0) await explainEmptyLog(session, name, { instance, tryNumber });
 }
 
 /** undefined: the run of the task has not started. */
@@ -75,7 +75,7 @@ async function follows(session: Session, name: InstanceName, wanted: number | un
       const count = await printEntries(session, followLog(client, name, { tryNumber, signal }));
       if (!signal.aborted) {
         const ended = await getInstance(client, name);
-        if (count === 0) await noteEmptyLog(session, name, { instance: ended, tryNumber });
+        if (count === 0) await explainEmptyLog(session, name, { instance: ended, tryNumber });
         session.note(`Task ${instanceName(ended)}: ${stateName(ended.state)}.`);
       }
     } catch (error) {

@@ -4,13 +4,13 @@ import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
 import { findMapIndex, MAP_INDEX_FORMS } from "../../client/map-index.ts";
 import type { TaskInstance } from "../../client/resources.ts";
 import { getInstance, type InstanceName, instancePath } from "../../client/task-log.ts";
-import { findMove, tellMove } from "../../client/version-move.ts";
+import { describeMove, findMove } from "../../client/version-move.ts";
 import { examples } from "../../examples.ts";
 import { instanceName } from "../../output/instance-name.ts";
 import { printOutput } from "../../output/task-output.ts";
 import type { Session } from "../../session.ts";
 import { explainTask } from "../../why/explain-task.ts";
-import { giveOrder } from "./orders.ts";
+import { submitManualCommand } from "./manual-commands.ts";
 import { addListCommand } from "./task-list.ts";
 import { addLogsCommand } from "./task-logs.ts";
 import { addTestCommand } from "./task-test.ts";
@@ -93,7 +93,7 @@ export function command(session: Session) {
       .addHelpText("after", examples(`tradewind tasks ${action} online_model @latest train`))
       .action(async (dag, run, taskId) => {
         const runId = await findRunId(session.client, dag, run);
-        await giveOrder(session, { dagId: dag, runId, taskId, action });
+        await submitManualCommand(session, { dagId: dag, runId, taskId, action });
       });
   }
 
@@ -141,7 +141,7 @@ export function command(session: Session) {
       const { task_instances: affected } = await clear(true);
       if (affected.length === 0) return session.printDone(affected, "Nothing to clear.");
       const move = options.latestVersion ? await findMove(client, dag, runId) : null;
-      const { again, others, where } = tellMove(affected, move);
+      const { again, others, where } = describeMove(affected, move);
       const list = `${where}: ${again.map(instanceName).join(", ") || "none"}${others}`;
       if (options.dryRun) return session.printDone(affected, `Would rerun${list}.`);
       await session.confirm(`Rerun${list}?`);

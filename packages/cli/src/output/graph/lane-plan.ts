@@ -73,7 +73,7 @@ class LanePlan {
   }
 
   place(): LaneRow {
-    const node = this.#takeNext();
+    const node = this.#nextNode();
     const { into, outOf } = this.#edges.get(node.id)!;
     const above = this.#open();
     const from = [...into].map((bundle) => bundle.lane!);
@@ -97,7 +97,7 @@ class LanePlan {
   }
 
   /** The task that leaves the fewest lanes open; of several, the one closest to the task placed last. */
-  #takeNext(): GraphNode {
+  #nextNode(): GraphNode {
     let best = this.#ready.length - 1;
     let least = Number.POSITIVE_INFINITY;
     for (let index = this.#ready.length - 1; index >= 0; index--) {

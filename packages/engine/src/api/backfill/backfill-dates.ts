@@ -33,7 +33,7 @@ import { conflict, invalid } from "../server/problem.ts";
 /** Dates counted before yielding to other work of the process. */
 const AT_ONCE = 200;
 
-export interface BackfillWish {
+export interface BackfillRequest {
   readonly dag_id: string;
   readonly from_date: Date | { readonly day: string };
   readonly to_date: Date | { readonly day: string };
@@ -61,7 +61,7 @@ export interface BackfillDates {
 
 export async function planBackfillDates(
   options: Pick<ApiOptions, "database" | "timetables">,
-  wish: BackfillWish,
+  wish: BackfillRequest,
   paramsCheck: ParamsCheck,
 ): Promise<BackfillDates> {
   const { database } = options;
@@ -86,7 +86,7 @@ export async function planBackfillDates(
     });
     const plan =
       schedule.kind === "timetable"
-        ? await asked(options, version, range)
+        ? await requestedDates(options, version, range)
         : await counted(manifest.dagId, schedule, range);
     const anchor = range.anchor === null ? null : new Date(range.anchor);
     const ends = { from: new Date(from), to: new Date(to) };
@@ -127,7 +127,7 @@ async function counted(dagId: string, schedule: TimeSchedule, range: BackfillRan
   return { schedule, total, first, ends: [earliest.logicalDate, latest], dates };
 }
 
-async function asked(
+async function requestedDates(
   { database, timetables }: Pick<ApiOptions, "database" | "timetables">,
   { dagId, bundleHash }: DagVersion,
   { from, to, until, anchor, isReverse }: BackfillRange,

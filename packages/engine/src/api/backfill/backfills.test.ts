@@ -240,7 +240,7 @@ describe("backfill of a custom timetable", () => {
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), "tradewind-backfills-"));
     timetables = new TimetableDates({
-      bundles: new BundleCache(folder, async () => ({ code: program, prelude: null })),
+      bundles: new BundleCache(folder, async () => ({ code: program, sharedChunk: null })),
     });
     app = await createApi({ ...tw.options, timetables });
     const schedule = { kind: "timetable", name: "Own", args: null } as const;

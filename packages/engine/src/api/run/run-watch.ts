@@ -5,7 +5,7 @@
  * there are waiters.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Topic, tellsOfStates, type WakeUps } from "../../job/wake-up.ts";
+import { publishesStates, type Topic, type WakeUps } from "../../job/wake-up.ts";
 import type { Database } from "../../store/database/database.ts";
 import { readRunStates } from "../../store/list/dag-runs.ts";
 
@@ -38,7 +38,7 @@ export class RunWatch {
 
   constructor(options: RunWatchOptions) {
     this.#options = options;
-    this.#offLocal = options.wakeUps.onLocal((topic) => this.#hear(topic));
+    this.#offLocal = options.wakeUps.onLocal((topic) => this.#wake(topic));
   }
 
   /** Returns when the run has left this state or was deleted, after `ms`, or when stopped. */
@@ -56,7 +56,7 @@ export class RunWatch {
     this.#count(run.state, 1);
     this.#attend();
     // The state may have changed since the caller read it.
-    void this.#look();
+    void this.#read();
     await promise;
     clearTimeout(timer);
     stop.removeEventListener("abort", onStop);
@@ -75,17 +75,17 @@ export class RunWatch {
   /** Starts with the first waiter: a subscription, kept for later waiters, and the poll timer. */
   #attend(): void {
     this.#listening ??= this.#options.wakeUps
-      .listen((topic) => this.#hear(topic))
+      .listen((topic) => this.#wake(topic))
       .then((listening) => {
         // Catches changes from before the subscription.
-        void this.#look();
+        void this.#read();
         return listening;
       })
       .catch(() => {
         this.#listening = null;
         return null;
       });
-    this.#fallback ??= setInterval(() => void this.#look(), this.#options.fallbackMs ?? FALLBACK_MS);
+    this.#fallback ??= setInterval(() => void this.#read(), this.#options.fallbackMs ?? FALLBACK_MS);
   }
 
   /** Starts of runs are published only on request. */
@@ -100,12 +100,12 @@ export class RunWatch {
     this.#fallback = null;
   }
 
-  #hear(topic: Topic | ""): void {
-    if (topic === "" || topic === "ended" || topic.startsWith("run:")) void this.#look();
-    else if (this.#queued > 0 && tellsOfStates(topic)) void this.#look();
+  #wake(topic: Topic | ""): void {
+    if (topic === "" || topic === "ended" || topic.startsWith("run:")) void this.#read();
+    else if (this.#queued > 0 && publishesStates(topic)) void this.#read();
   }
 
-  async #look(): Promise<void> {
+  async #read(): Promise<void> {
     this.#isCalled = true;
     if (this.#isLooking) return;
     this.#isLooking = true;

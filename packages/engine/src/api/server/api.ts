@@ -35,10 +35,10 @@ import { variables } from "../settings/variables.ts";
 import { conditions } from "../signal/conditions.ts";
 import { signals } from "../signal/signals.ts";
 import { signalListeners } from "../signal/signals-listeners.ts";
+import { manualCommands } from "../task/manual-commands.ts";
 import { taskInstanceEdits } from "../task/task-instance-edits.ts";
 import { taskInstances } from "../task/task-instances.ts";
 import { taskLogs } from "../task/task-logs.ts";
-import { taskOrders } from "../task/task-orders.ts";
 import { xcomEntries } from "../task/xcom-entries.ts";
 import { deferrals } from "../trigger/deferrals.ts";
 import { triggers } from "../trigger/triggers.ts";
@@ -94,7 +94,7 @@ const RESOURCES: readonly Resource[] = [
   taskInstanceEdits,
   taskInstances,
   taskLogs,
-  taskOrders,
+  manualCommands,
   tasks,
   tokens,
   triggers,

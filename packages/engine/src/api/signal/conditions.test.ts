@@ -77,7 +77,7 @@ describe("conditions of a run", () => {
   test("show a failing onSignal, its signal and the next attempt", async () => {
     const againAt = STARTED_AT.getTime() + 4_000;
     await drive(tw, await running("online", "failing"), (each) =>
-      each.setAsking("ask", { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt }),
+      each.setFailedOnSignal("ask", { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt }),
     );
     const { tasks } = await conditionsOf("online", "failing");
     expect(tasks.find(({ task_id }: { task_id: string }) => task_id === "ask").asking).toEqual({

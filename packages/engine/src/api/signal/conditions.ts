@@ -5,8 +5,8 @@
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import {
-  type Asking,
   Drive,
+  type FailedOnSignal,
   isDriven,
   isStreaming,
   type RuleReport,
@@ -222,7 +222,7 @@ function show(driven: DrivenRun, blockers: readonly SignalBlocker[]): z.output<t
     stopping: drive.stopping(task.taskId),
     next_tick: tick(drive.tickAt(task.taskId)),
     reacts_to: signalNames(task),
-    asking: showAsking(drive.asking(task.taskId)),
+    asking: showAsking(drive.failedOnSignal(task.taskId)),
     has_rules: task.rules !== undefined,
   }));
   return {
@@ -269,7 +269,7 @@ function isOver({ state }: DrivenRunRow): boolean {
   return state === "success" || state === "failed";
 }
 
-function showAsking(asking: Asking | null): z.output<typeof taskDocument>["asking"] {
+function showAsking(asking: FailedOnSignal | null): z.output<typeof taskDocument>["asking"] {
   if (asking === null) return null;
   const { againAt, attempts, error, key, version } = asking;
   return { key, version, attempts, error, again_at: iso(new Date(againAt)) };

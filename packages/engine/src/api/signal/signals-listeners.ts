@@ -3,7 +3,7 @@ import { z } from "zod";
 import { readChange, showDeadLetter, showPlace, showRetry } from "../../signal/http-documents.ts";
 import { deadLetterOf } from "../../signal/postgres-records.ts";
 import { showPosition } from "../../signal/signal.ts";
-import { type LetterResult, retryLetter } from "../../store/drive/run-orders.ts";
+import { type LetterResult, retryLetter } from "../../store/drive/manual-commands.ts";
 import {
   DEAD_LETTER_ORDER,
   deleteDeadLetter,

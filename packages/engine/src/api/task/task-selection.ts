@@ -8,7 +8,7 @@ import { findMissing } from "../../store/list/map-places.ts";
 import { requireMapIndex } from "../server/map-index.ts";
 import { notFound } from "../server/problem.ts";
 
-export interface Wish {
+export interface EditRequest {
   readonly reach: RunReach;
   /** null: every task. */
   readonly tasks: readonly TaskSelection[] | null;
@@ -18,7 +18,7 @@ export interface Wish {
 
 export async function selectInstances(
   connection: Connection,
-  wish: Wish,
+  wish: EditRequest,
 ): Promise<{ runs: readonly DagRunRow[]; selection: readonly RunSelection[] }> {
   const runs = await reachRuns(connection, wish.reach);
   const { reach, tasks } = wish;
@@ -65,7 +65,7 @@ async function refuseMissing(
   if (missing) await requireMapIndex(connection, { run, taskId: missing.taskId }, missing.mapIndex);
 }
 
-function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: Wish): TaskSelection[] {
+function closure(manifest: DagManifest, tasks: readonly TaskSelection[], wish: EditRequest): TaskSelection[] {
   const upstream = new Map(manifest.tasks.map((task) => [task.taskId, task.upstream]));
   const downstream = new Map<string, string[]>(manifest.tasks.map((task) => [task.taskId, []]));
   for (const task of manifest.tasks)

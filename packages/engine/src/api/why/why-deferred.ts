@@ -52,7 +52,7 @@ export async function deferredReasons(
   const facts = [
     `It waits on ${triggerText({ kind, args: trigger.args, fired: trigger.fired }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
     until === null ? ", without a timeout" : `, until ${iso(until)} at the latest`,
-    whoLooks(kind, trigger),
+    pollerOf(kind, trigger),
   ];
   return [
     { code: "DEFERRED", message: `${facts.join("")}. It holds no worker.`, until },
@@ -61,7 +61,7 @@ export async function deferredReasons(
   ];
 }
 
-function whoLooks(kind: string, trigger: WaitedTrigger): string {
+function pollerOf(kind: string, trigger: WaitedTrigger): string {
   const { polled_at, state, triggerer, wake_at } = trigger;
   if (state === "timed") return wake_at === null ? "" : `; it fires at ${iso(wake_at)}`;
   if (state === "cold" && wake_at === null) return "; it never fires by itself";
@@ -98,7 +98,7 @@ async function neglected(connection: Connection, trigger: WaitedTrigger): Promis
   return [reason("TRIGGER_UNOWNED", "A triggerer is about to run it.")];
 }
 
-interface Told {
+interface DescribedWait {
   readonly id: number;
   readonly queues: readonly string[];
   readonly capacity: number;
@@ -106,7 +106,7 @@ interface Told {
 }
 
 /** Facts reported by triggerers; without facts, a triggerer serves the default queue and has free capacity. */
-function factsOf({ facts, id }: JobRow): Told {
+function factsOf({ facts, id }: JobRow): DescribedWait {
   const { capacity, queues, triggers } = (facts ?? {}) as Partial<TriggererFacts>;
   return {
     id,

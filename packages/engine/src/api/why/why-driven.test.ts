@@ -44,7 +44,7 @@ describe("task that has not started", () => {
   test("explains a failing onSignal", async () => {
     const at = "2026-01-01T10:00:04.000Z";
     const asking = { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt: Date.parse(at) };
-    expect(await ask("ask", {}, (each) => each.setAsking("ask", asking))).toEqual([
+    expect(await ask("ask", {}, (each) => each.setFailedOnSignal("ask", asking))).toEqual([
       [
         "ON_SIGNAL_FAILING",
         `Its onSignal failed on ask.it (version 12), 3 times, and is retried at ${at}; later signals wait: no idea.`,

@@ -16,7 +16,7 @@ export function startReasons({ drive }: DrivenRun, task: TaskManifest, tryNumber
   if (starts > 0)
     return [
       reason("START_PENDING", `A start was requested ${times(starts)} and is pending.`),
-      ...askingReasons(drive, taskId),
+      ...onSignalReasons(drive, taskId),
     ];
   // A task that has started before needs no further start.
   if (!drive.needsStart(taskId) || tryNumber > 0) return [];
@@ -36,7 +36,7 @@ export function underWayReasons({ drive }: DrivenRun, { taskId }: TaskManifest):
       : [
           reason("START_PENDING", `Another start was requested ${times(starts)}: it reruns after this time.`),
         ]),
-    ...askingReasons(drive, taskId),
+    ...onSignalReasons(drive, taskId),
   ];
 }
 
@@ -78,7 +78,7 @@ function wakers({
   const tickAt = drive.tickAt(taskId);
   const names = signalNames(task);
   const found = [
-    ...askingReasons(drive, taskId),
+    ...onSignalReasons(drive, taskId),
     ...rules.map((rule) => reason("SIGNAL", `It ${verb} a signal: ${rule.text}${lack(rule)}.`)),
     ...(names.length === 0
       ? []
@@ -90,8 +90,8 @@ function wakers({
 }
 
 /** For a task whose `onSignal` fails: later signals wait until it succeeds or is given up. */
-function askingReasons(drive: Drive, taskId: string): Finding[] {
-  const asking = drive.asking(taskId);
+function onSignalReasons(drive: Drive, taskId: string): Finding[] {
+  const asking = drive.failedOnSignal(taskId);
   if (asking === null) return [];
   const { attempts, error, key, version } = asking;
   const at = new Date(asking.againAt);

@@ -33,7 +33,7 @@ export async function countMapped(
 }
 
 /** "load[1] is scheduled", or "2 are scheduled, e.g. load[1]". */
-export function sayState({ count, state }: Sample, name: string | null): string {
+export function describeState({ count, state }: Sample, name: string | null): string {
   const text = state === "none" ? "not started" : state;
   if (count === 1) return `${name ?? "1"} is ${text}`;
   return `${count} are ${text}${name === null ? "" : `, e.g. ${name}`}`;

@@ -33,7 +33,7 @@ import { addressOf, describe, mappedParams, mapQuery, taskParams } from "../task
 import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, heldReasons, startReasons, underWayReasons } from "./why-driven.ts";
 import { queuedReasons, stoppedReasons } from "./why-held-run.ts";
-import { countMapped, sayState, stateCounts, sumUp } from "./why-map.ts";
+import { countMapped, describeState, stateCounts, sumUp } from "./why-map.ts";
 import { pastReasons } from "./why-past.ts";
 import { poolReasons } from "./why-pools.ts";
 import { retryReasons } from "./why-retried.ts";
@@ -153,7 +153,7 @@ async function mapReasons(
 ): Promise<Reason[]> {
   const each = samples.map(async (sample) => {
     const instance = await findTaskInstance(facts.database, { ...address, mapIndex: sample.mapIndex });
-    const says = sayState(sample, instance ? instanceName(instance) : null);
+    const says = describeState(sample, instance ? instanceName(instance) : null);
     const reasons = await reasonsOf({ ...facts, instance });
     return reasons.map((one) => ({ ...one, message: `${says}: ${one.message}` }));
   });

@@ -18,14 +18,14 @@ import { loaderOf, PLACE_DEFINES, placeBanner, placed, placingPlugin } from "./m
 import { OUTSIDE, OutsidePackages } from "./outside-packages.ts";
 import { projectSettings } from "./project-settings.ts";
 import type { DagFile } from "./protocol.ts";
-import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkPrelude, SdkResolver } from "./sdk-prelude.ts";
+import { CODE_OPTIONS, OWN_SDK, PRINT_OPTIONS, type SdkChunk, SdkResolver } from "./sdk-chunk.ts";
 import { YAML } from "./yaml-plugin.ts";
 
-/** The code of an artefact is `banner`, then the preludes, then `body`. */
+/** The code of an artefact is `banner`, then the shared chunks, then `body`. */
 export interface Artefact {
   readonly hash: string;
   readonly banner: string;
-  readonly preludes: readonly SdkPrelude[];
+  readonly sharedChunks: readonly SdkChunk[];
   readonly body: string;
   readonly map: string;
   readonly requirements: Requirements;
@@ -61,11 +61,11 @@ export async function buildArtefact(folder: string, source: DagSource, pass: num
     }
     const { installed, ...packages } = outside.requirements();
     const requirements = { ...packages, files: hashes(tree) };
-    const preludes = [...sdk.preludes.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+    const sharedChunks = [...sdk.sharedChunks.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
     return {
       ...(await printed(folder, source, {
         code: built.code,
-        preludes,
+        sharedChunks,
         line: requirementsLine(requirements),
       })),
       requirements,
@@ -121,24 +121,30 @@ async function bundled(
 
 interface Unprinted {
   readonly code: string;
-  readonly preludes: readonly SdkPrelude[];
+  readonly sharedChunks: readonly SdkChunk[];
   /** The first one. */
   readonly line: string;
 }
 
 async function printed(folder: string, { path }: DagSource, unprinted: Unprinted) {
-  const { preludes } = unprinted;
+  const { sharedChunks } = unprinted;
   const output = await transform(unprinted.code, { ...PRINT_OPTIONS, format: "esm", sourcemap: "external" });
   const code = withCommonJsExports(shortenPaths(output.code), ENTRY);
   const body = code + classesExport(code);
-  const sdkCode = preludes.map(({ code }) => code).join("");
+  const sdkCode = sharedChunks.map(({ code }) => code).join("");
   const banner = unprinted.line + bannerFor(sdkCode + body);
   const map = JSON.parse(output.map) as { sources: string[]; mappings: string };
   map.sources = map.sources.map((name) => {
     return basename(name) === entryOf(path) ? slashed(relative(folder, path)) : sourceName(folder, name);
   });
   map.mappings = ";".repeat(lineBreaks(banner) + lineBreaks(sdkCode)) + map.mappings;
-  return { hash: artefactHash(banner + sdkCode + body), banner, preludes, body, map: JSON.stringify(map) };
+  return {
+    hash: artefactHash(banner + sdkCode + body),
+    banner,
+    sharedChunks,
+    body,
+    map: JSON.stringify(map),
+  };
 }
 
 export function lineBreaks(text: string): number {

@@ -38,7 +38,7 @@ function isCoded(error: unknown): boolean {
 }
 
 /** The DAGs created since the last call. */
-export function takeMadeDags(): readonly MadeDag[] {
+export function drainMadeDags(): readonly MadeDag[] {
   const taken = made;
   made = [];
   refused = [];

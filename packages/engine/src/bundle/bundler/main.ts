@@ -16,10 +16,10 @@ import { dieWithParent } from "../../code/loader/orphan-watch.ts";
 import { type Artefact, buildArtefact, isBuildFailure } from "./artefact.ts";
 import { describeExports, refuseHiddenSubDags } from "./dag-exports.ts";
 import { buildFailureMessage, isFrom, refusalMessage, thrownMessage } from "./failure.ts";
-import { errorsOfAllDags, isOfRefusedDag, takeMadeDags } from "./made-dags.ts";
+import { drainMadeDags, errorsOfAllDags, isOfRefusedDag } from "./made-dags.ts";
 import { guardProcess } from "./process-guard.ts";
 import type { BundleResult, BundlerReply, BundlerRequest, BundlerSetup, DagFile } from "./protocol.ts";
-import { rehearse } from "./rehearsal.ts";
+import { importForTrial } from "./trial-import.ts";
 import { refuseTriggerClasses } from "./trigger-classes.ts";
 
 // The author's line must be among the captured callers, below all frames of the SDK.
@@ -58,7 +58,7 @@ async function bundle(dagFile: DagFile, pass: number): Promise<BundleResult> {
     const startedAt = Date.now();
     const artefact = await buildArtefact(setup.folder, { ...dagFile, text: source }, pass);
     const { stamps, settled } = stampInputs(artefact.imports, startedAt);
-    inputs.push(...stamps, ...artefact.preludes.flatMap((prelude) => prelude.inputs));
+    inputs.push(...stamps, ...artefact.sharedChunks.flatMap((sharedChunk) => sharedChunk.inputs));
     const turn = importing.then(() => importArtefact(dagFile, artefact, inputs));
     importing = turn.catch(() => undefined);
     const outcome = await turn;
@@ -110,27 +110,27 @@ function hasOtherVersion(packages: readonly InstalledPackage[]): boolean {
 
 /** The DAGs of the file, or its error. */
 async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: readonly InputStamp[]) {
-  const { url, preludes, discard } = await rehearse(setup.outFolder, artefact);
+  const { url, sharedChunks, discard } = await importForTrial(setup.outFolder, artefact);
   // An endless loop would block pending messages: this one, and the results of earlier files.
   await reply({ type: "importing", file: dagFile.file, inputs });
   // Node keeps a loaded package: a file that needs another version of it gets a fresh child from the processor.
   if (hasOtherVersion(artefact.installed)) guard.exit(0);
   const imported = { folder: setup.folder, url, map: artefact.map };
   const attempt = guard.begin(url);
-  takeMadeDags();
+  drainMadeDags();
   try {
     const exports = (await Promise.race([import(url), attempt.slipped])) as Record<string, unknown>;
     const manifests = describeExports(exports).map((manifest) => withPackages(manifest, artefact));
     await attempt.settled();
     const exported = new Set(manifests.map(({ dagId }) => dagId));
     // DAGs of other DAG files that this one imports are exported there.
-    const unexported = takeMadeDags().filter(
+    const unexported = drainMadeDags().filter(
       ({ id, trace }) => !exported.has(id) && isFrom(dagFile, imported, trace),
     );
     const made = unexported.map(({ id }) => id);
     refuseHiddenSubDags(manifests, made);
     refuseTriggerClasses(exports, manifests);
-    return { preludes, manifests, unexported: made };
+    return { sharedChunks, manifests, unexported: made };
   } catch (error) {
     return (
       (isOfRefusedDag(error) ? await refusedDags(dagFile, artefact) : null) ??
@@ -144,7 +144,7 @@ async function importArtefact(dagFile: DagFile, artefact: Artefact, inputs: read
 
 /** The first wrong DAG ended the import: the file is imported again, past each wrong DAG, to collect all errors. */
 async function refusedDags(dagFile: DagFile, artefact: Artefact): Promise<string | null> {
-  const { url, discard } = await rehearse(setup.outFolder, artefact);
+  const { url, discard } = await importForTrial(setup.outFolder, artefact);
   const { slipped } = guard.begin(url);
   try {
     const errors = await errorsOfAllDags(() => Promise.race([import(url), slipped]));

@@ -14,7 +14,7 @@ export interface DagFile {
 export interface BundlerSetup {
   readonly type: "setup";
   readonly folder: string;
-  /** Where a child writes the modules it imports, and the preludes that the processor reads. */
+  /** Where a child writes the modules it imports, and the shared chunks that the processor reads. */
   readonly outFolder: string;
 }
 

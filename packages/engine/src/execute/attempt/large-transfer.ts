@@ -33,7 +33,7 @@ export class LargeTransfer {
   }
 
   /** Receives a piece of an output. The child is paused until it is written. */
-  take(job: Job, text: string): void {
+  receive(job: Job, text: string): void {
     const { socket } = this.#way;
     this.#pending++;
     socket.pause();
@@ -43,7 +43,7 @@ export class LargeTransfer {
   }
 
   /** Sends large values, each verified before its first piece is sent. Resolves with their places in the message. */
-  async give(job: Job, places: readonly LargePlace[]): Promise<PieceTarget[]> {
+  async send(job: Job, places: readonly LargePlace[]): Promise<PieceTarget[]> {
     const values = [...new Map(places.map(({ value }) => [value.name, value])).values()];
     const slots = new Map(values.map(({ name }) => [name, ++this.#slots]));
     const opening: Promise<OpenText>[] = [];
@@ -73,7 +73,7 @@ export class LargeTransfer {
   async reply(job: Job, n: number, value: Known | undefined): Promise<void> {
     const places: LargePlace[] = [];
     const small = value === undefined ? undefined : apart(value, ["value"], places);
-    const large = places.length > 0 ? { large: await this.give(job, places) } : {};
+    const large = places.length > 0 ? { large: await this.send(job, places) } : {};
     if (this.#way.isWanted(job)) this.#way.send({ k: "reply", n, value: small, ...large });
   }
 }

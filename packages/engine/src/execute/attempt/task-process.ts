@@ -160,7 +160,7 @@ export class TaskProcess {
     else this.#interference = earlier ?? interference;
     const isAsked = interference.why === "cancel" || interference.why === "timeout";
     if (!isAsked || this.#isProviding) this.#killGroup();
-    else this.#askToStop(job, interference, earlier !== null);
+    else this.#requestStop(job, interference, earlier !== null);
   }
 
   /** Ends the process: an idle and clean one exits by itself, otherwise the whole group is killed. */
@@ -175,7 +175,7 @@ export class TaskProcess {
   }
 
   /** @param again The abort was sent before; only the grace period may become shorter. */
-  #askToStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
+  #requestStop(job: Job, asked: Extract<Interference, { why: "cancel" | "timeout" }>, again: boolean): void {
     const isCancel = asked.why === "cancel";
     const graceMs = (isCancel ? asked.graceMs : undefined) ?? this.#options.graceMs;
     const reason = isCancel
@@ -195,7 +195,7 @@ export class TaskProcess {
   async #provide(job: Job): Promise<void> {
     this.#isProviding = true;
     try {
-      const large = await this.#transfer.give(job, job.large);
+      const large = await this.#transfer.send(job, job.large);
       if (this.#job === job && this.#exit === null) this.#channel.send({ ...job.message(), large });
     } catch (error) {
       if (this.#job !== job || this.#exit !== null) return;
@@ -225,7 +225,7 @@ export class TaskProcess {
     } else if (message.id !== this.#job?.id || this.#report !== null) {
       this.#distrust(`reported for attempt ${message.id}`);
     } else if (message.k === "request") void this.#answer(this.#job, message.n, message.ask);
-    else if (message.k === "piece") this.#transfer.take(this.#job, message.text);
+    else if (message.k === "piece") this.#transfer.receive(this.#job, message.text);
     else this.#ended(message);
   }
 
@@ -233,12 +233,12 @@ export class TaskProcess {
     this.#report = message;
     this.#clearTimers();
     if (message.unclean !== null) this.unfit ??= message.unclean;
-    this.#settle();
+    this.#finish();
     if (!this.#settling) this.#afterSilence(() => this.#over());
   }
 
   /** After the report: the job ends when everything that the child wrote before it is in the log. */
-  #settle(): void {
+  #finish(): void {
     const report = this.#report;
     if (report === null || this.#settling || this.#frames.consumed < report.logged) return;
     this.#settling = true;
@@ -287,7 +287,7 @@ export class TaskProcess {
 
   #frameBytes(bytes: Buffer): void {
     if (!this.#frames.push(bytes)) this.#distrust("wrote to the log pipe");
-    if (this.#report !== null) this.#settle();
+    if (this.#report !== null) this.#finish();
   }
 
   /**

@@ -323,12 +323,12 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   /** A large output is stored before the end is reported. */
   #conclude(job: Job, end: ChildEnd): void {
     job.state = "ended";
-    if (job.hasLarge) void job.keepLarge(end).then(() => this.#tell(job, end));
-    else this.#tell(job, end);
+    if (job.hasLarge) void job.keepLarge(end).then(() => this.#reportEnd(job, end));
+    else this.#reportEnd(job, end);
   }
 
   /** Reports the end when the log is on disk, so that a reader then finds the whole log. */
-  #tell(job: Job, end: ChildEnd): void {
+  #reportEnd(job: Job, end: ChildEnd): void {
     const dropped = end.report?.dropped ?? 0;
     const event = job.ended(end);
     if (job.log.silent && dropped === 0) {

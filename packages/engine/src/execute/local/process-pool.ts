@@ -170,9 +170,9 @@ export class ProcessPool implements TaskProcessListener {
 
   #placeWarm(job: Job): boolean {
     for (let at = this.#idle.length - 1; at >= 0; at--) {
-      if (this.#idle[at]!.bundles.has(job.bundleHash)) return this.#take(at, job);
+      if (this.#idle[at]!.bundles.has(job.bundleHash)) return this.#assign(at, job);
     }
-    return this.#idle.length > 0 && this.#take(this.#idle.length - 1, job);
+    return this.#idle.length > 0 && this.#assign(this.#idle.length - 1, job);
   }
 
   #placeBeyond(job: Job): boolean {
@@ -184,7 +184,7 @@ export class ProcessPool implements TaskProcessListener {
     const heapMb = job.memoryMb;
     if (heapMb === null) {
       const unused = this.#idle.findIndex((process) => process.jobs === 0);
-      if (unused >= 0) return this.#take(unused, job);
+      if (unused >= 0) return this.#assign(unused, job);
     }
     if (!this.#mayStart()) {
       // At the limit, an idle process is replaced.
@@ -195,7 +195,7 @@ export class ProcessPool implements TaskProcessListener {
     return this.#start(heapMb, job);
   }
 
-  #take(at: number, job: Job): true {
+  #assign(at: number, job: Job): true {
     const [process] = this.#idle.splice(at, 1);
     this.#run(process!, job);
     return true;

@@ -30,7 +30,7 @@ import type { TaskEnvironment } from "./task-environment.ts";
 const combined = new WeakSet<AbortSignal>();
 
 /** Called once, before user code runs. */
-export function noteCombinedSignals(): void {
+export function watchCombinedSignals(): void {
   const any = AbortSignal.any.bind(AbortSignal);
   AbortSignal.any = (signals) => {
     const all = [...signals];
@@ -90,12 +90,12 @@ export class AttemptHost implements TaskHost {
   }
 
   async output(taskId: string, mapIndex: number | null): Promise<Json | undefined> {
-    return await this.#ask({ what: "output", taskId, mapIndex });
+    return await this.#request({ what: "output", taskId, mapIndex });
   }
 
   async variable(key: string, name?: string): Promise<string | undefined> {
     const ask = { what: "variable", key, ...(name !== undefined && { name }) } as const;
-    return (await this.#ask(ask)) as string | undefined;
+    return (await this.#request(ask)) as string | undefined;
   }
 
   environment(values: Readonly<Record<string, string>>): void {
@@ -103,35 +103,37 @@ export class AttemptHost implements TaskHost {
   }
 
   async connection(id: string): Promise<ConnectionFacts | undefined> {
-    return (await this.#ask({ what: "connection", connectionId: id })) as ConnectionFacts | undefined;
+    return (await this.#request({ what: "connection", connectionId: id })) as ConnectionFacts | undefined;
   }
 
   async recall(): Promise<Readonly<Record<string, JournalEntry>>> {
-    return ((await this.#ask({ what: "recall" })) ?? {}) as unknown as Record<string, JournalEntry>;
+    return ((await this.#request({ what: "recall" })) ?? {}) as unknown as Record<string, JournalEntry>;
   }
 
   async remember(name: string, value: Json): Promise<void> {
-    await this.#ask({ what: "remember", name, value });
+    await this.#request({ what: "remember", name, value });
   }
 
   async startedBy(): Promise<readonly ReceivedSignal[]> {
-    return this.#signals ?? (((await this.#ask({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[]);
+    return (
+      this.#signals ?? (((await this.#request({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[])
+    );
   }
 
   async triggerRun(request: TriggerRunRequest): Promise<TriggeredRunFacts> {
-    return (await this.#ask({ what: "triggerRun", request })) as unknown as TriggeredRunFacts;
+    return (await this.#request({ what: "triggerRun", request })) as unknown as TriggeredRunFacts;
   }
 
   async runEnd(request: RunEndRequest): Promise<RunEnd | null> {
-    return readRunEnd((await this.#ask({ what: "runEnd", request })) ?? null);
+    return readRunEnd((await this.#request({ what: "runEnd", request })) ?? null);
   }
 
   async isLatest(): Promise<boolean> {
-    return (await this.#ask({ what: "isLatest" })) as boolean;
+    return (await this.#request({ what: "isLatest" })) as boolean;
   }
 
   async send(signal: SignalToSend): Promise<{ version: number }> {
-    return (await this.#ask({ what: "send", signal })) as { version: number };
+    return (await this.#request({ what: "send", signal })) as { version: number };
   }
 
   inStep<T>(name: string, work: () => Promise<T>): Promise<T> {
@@ -143,7 +145,7 @@ export class AttemptHost implements TaskHost {
   }
 
   async check(trigger: TriggerCall): Promise<Json | undefined> {
-    if (isEngineKind(trigger.kind)) return await this.#ask({ what: "check", trigger });
+    if (isEngineKind(trigger.kind)) return await this.#request({ what: "check", trigger });
     const { checkBuiltin } = await import("../../builtin/index.ts");
     return await checkBuiltin(trigger, {
       abort: this.abort,
@@ -179,7 +181,7 @@ export class AttemptHost implements TaskHost {
     this.#channel.work.close(this);
   }
 
-  #ask(ask: Question): Promise<Json | undefined> {
+  #request(ask: Question): Promise<Json | undefined> {
     if (this.#ended) return Promise.reject(new Error("the task has already ended"));
     const n = ++this.#questions;
     return new Promise((resolve, reject) => {

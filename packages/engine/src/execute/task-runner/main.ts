@@ -18,7 +18,7 @@ import {
   type JobOutcome,
   type ToChild,
 } from "../attempt/protocol.ts";
-import { AttemptHost, noteCombinedSignals } from "./attempt-host.ts";
+import { AttemptHost, watchCombinedSignals } from "./attempt-host.ts";
 import { Cleanliness } from "./cleanliness.ts";
 import { LargeValues, limitsOf, piecesOf, sizeUp } from "./large-values.ts";
 import { OpenWorkTracker } from "./open-work.ts";
@@ -38,7 +38,7 @@ let current: { readonly host: AttemptHost; readonly kind: JobMessage["k"]; reado
 
 process.setSourceMapsEnabled(true);
 output.install();
-noteCombinedSignals();
+watchCombinedSignals();
 const work = OpenWorkTracker.installed();
 // Before `Cleanliness`: changes made by TaskEnvironment are restored by it and must not count as leftovers.
 const environment = new TaskEnvironment(process.env);

@@ -21,7 +21,7 @@ export interface AssetSource {
 }
 
 /** A signal sent by a task. */
-interface Told {
+interface SentFact {
   readonly namespace: string;
   readonly key: string;
   readonly value: Json;
@@ -30,9 +30,9 @@ interface Told {
 /** All signals of a success, in order. The engine sets the source of asset events and ignores the one given by the task. */
 export function successSignals(
   { produces = [] }: Pick<TaskManifest, "produces">,
-  told: readonly Told[],
+  told: readonly SentFact[],
   source: AssetSource,
-): Told[] {
+): SentFact[] {
   const uris = new Set(told.filter(isOfAsset).map(({ key }) => key));
   const silent = produces.flatMap((each) => (each.kind === "asset" && !uris.has(each.uri) ? [each.uri] : []));
   return [
@@ -52,11 +52,11 @@ export function assetNews(value: Json): AssetNews {
   };
 }
 
-function news(uri: string, value: Json, source: AssetSource): Told {
+function news(uri: string, value: Json, source: AssetSource): SentFact {
   return { namespace: ASSETS, key: uri, value: { ...assetNews(value), source } as unknown as Json };
 }
 
-function isOfAsset({ namespace }: Told): boolean {
+function isOfAsset({ namespace }: SentFact): boolean {
   return namespace === ASSETS;
 }
 

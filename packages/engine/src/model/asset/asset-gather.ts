@@ -8,9 +8,9 @@
  */
 import type { GatherManifest, Json } from "@tradewind/sdk/manifest";
 import {
+  addFact,
   type CompiledCondition,
   type ConditionState,
-  hear,
   isTrue,
   loadState,
 } from "../signal/signal-condition.ts";
@@ -90,7 +90,7 @@ export function gather(
   for (const signal of signals) {
     const partition = partitioned ? assetNews(signal.value).partition : null;
     const before = groups.get(partition) ?? empty(condition);
-    const after = hear(condition, before.condition, { kind: "signal", ...signal }, NO_RUN);
+    const after = addFact(condition, before.condition, { kind: "signal", ...signal }, NO_RUN);
     if (after === before.condition) continue;
     heard++;
     const isEvent = signal.namespace === ASSETS;

@@ -15,7 +15,7 @@ export class Moments {
   readonly #deadlines = new Heap<Moment>((a, b) => a.at < b.at);
 
   /** Call when the instance becomes up for retry, up for reschedule or deferred. */
-  note(instance: Instance): void {
+  add(instance: Instance): void {
     const retryAt = retryOf(instance);
     if (retryAt !== null) this.#retries.push({ at: retryAt, instance });
     const deadline = waitEndsAt(instance);
@@ -30,12 +30,12 @@ export class Moments {
     return next(this.#deadlines, waitEndsAt);
   }
 
-  takeRetry(now: number): Instance | undefined {
+  nextRetry(now: number): Instance | undefined {
     const at = this.nextRetryAt();
     return at !== null && at <= now ? this.#retries.pop()?.instance : undefined;
   }
 
-  takeOverdue(now: number): Instance[] {
+  nextOverdue(now: number): Instance[] {
     const overdue = new Set<Instance>();
     for (let at = this.nextDeadline(); at !== null && at <= now; at = this.nextDeadline())
       overdue.add(this.#deadlines.pop()!.instance);

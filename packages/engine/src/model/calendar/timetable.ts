@@ -104,7 +104,7 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
     case "timetable":
       return null;
     case "signal":
-      return nextTold(schedule.gather?.time, window, standing);
+      return nextPartTime(schedule.gather?.time, window, standing);
     case "once":
       return last ? null : at(window.start ?? now);
     case "continuous": {
@@ -125,7 +125,11 @@ function nextUnbounded(schedule: ScheduleManifest, window: RunWindow, standing: 
 }
 
 /** The next time in a signal condition. Ticks before the first planned one do not count as missed. */
-function nextTold(time: GatherManifest["time"], window: RunWindow, { last, now }: Standing): DueRun | null {
+function nextPartTime(
+  time: GatherManifest["time"],
+  window: RunWindow,
+  { last, now }: Standing,
+): DueRun | null {
   if (time === undefined) return null;
   const ticks = ticksOf(time, window.start);
   if (last !== null) return at(nextTrigger(ticks, { ...window, catchup: false }, { last, now }));

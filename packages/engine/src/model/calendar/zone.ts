@@ -55,20 +55,20 @@ class Zone {
     if (this.name === "UTC") return 0;
     const day = Math.floor(utc / DAY);
     const offset = this.#offsetOnDay(day);
-    return offset === this.#offsetOnDay(day + 1) ? offset : this.#ask(utc);
+    return offset === this.#offsetOnDay(day + 1) ? offset : this.#offsetAt(utc);
   }
 
   #offsetOnDay(day: number): number {
     let offset = this.#offsets.get(day);
     if (offset === undefined) {
       if (this.#offsets.size >= MAX_DAYS) this.#offsets.clear();
-      offset = this.#ask(day * DAY);
+      offset = this.#offsetAt(day * DAY);
       this.#offsets.set(day, offset);
     }
     return offset;
   }
 
-  #ask(utc: number): number {
+  #offsetAt(utc: number): number {
     const parts: Record<string, number> = {};
     for (const { type, value } of this.#format.formatToParts(utc)) parts[type] = Number(value);
     const { year, month, day, hour, minute, second } = parts;

@@ -46,16 +46,16 @@ class Stage {
   }
 
   store(): void {
-    for (const { events, ...row } of this.model.groups?.takeChanges() ?? []) {
+    for (const { events, ...row } of this.model.groups?.drainChanges() ?? []) {
       const name = row.mapIndex < 0 ? row.groupId : `${row.groupId}[${row.mapIndex}]`;
       this.groups.set(name, row);
       for (const { event, tryNumber } of events) this.told.push(`${name} ${event} ${tryNumber}`);
     }
-    const { closed, dropped, opened } = this.model.takeMapChanges() ?? NO_MAPS;
+    const { closed, dropped, opened } = this.model.drainMapChanges() ?? NO_MAPS;
     for (const { mapIndex, taskId } of dropped) this.stored.delete(`${taskId} ${mapIndex}`);
     for (const { mapId, parent } of closed) this.expansions.delete(`${mapId} ${parent}`);
     for (const row of opened) this.expansions.set(`${row.mapId} ${row.parent}`, row);
-    for (const { instance } of this.model.takeChanges()) {
+    for (const { instance } of this.model.drainChanges()) {
       const { attempt, infraLosses, mapIndex, maxTries, node, retryAt, state, tryNumber } = instance;
       const row = { taskId: node.id, mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses };
       this.stored.set(`${node.id} ${mapIndex}`, row);
@@ -129,11 +129,11 @@ test("group changes that could not be stored are returned again, with their even
   stage.model.apply({ type: "queued", taskId: "a", mapIndex: -1, attempt: "x" }, 200);
   const of = { taskId: "a", mapIndex: -1, attempt: "x", at: 200 };
   stage.model.apply({ type: "failed", ...of, retry: false, retryAt: null, reason: null }, 200);
-  const [changes, groups] = [stage.model.takeChanges(), stage.model.groups!.takeChanges()];
+  const [changes, groups] = [stage.model.drainChanges(), stage.model.groups!.drainChanges()];
   expect(groups).toMatchObject([{ groupId: "g", state: "waiting", events: [{ event: "retry" }] }]);
-  expect(stage.model.groups!.takeChanges()).toEqual([]);
-  stage.model.giveBack(changes, { groups });
-  expect(stage.model.groups!.takeChanges()).toEqual(groups);
+  expect(stage.model.groups!.drainChanges()).toEqual([]);
+  stage.model.restoreChanges(changes, { groups });
+  expect(stage.model.groups!.drainChanges()).toEqual(groups);
 });
 
 test("a halted run retries no group, and skips the tasks that wait for it", () => {
@@ -201,7 +201,7 @@ test("a map in a group is expanded again together with its source task", () => {
     [{ mapId: "each", parent: null, over: { kind: "output", taskId: "list" }, limit: null }],
   );
   const expand = (length: number) => {
-    const [place] = stage.model.takeExpandable();
+    const [place] = stage.model.drainExpandable();
     expect(place).toBeDefined();
     stage.model.apply({ type: "expanded", mapId: "each", parent: -1, length }, stage.now);
     stage.model.make(100, stage.now);
@@ -227,7 +227,7 @@ test("a group around a map ends only when all items have ended, including those 
     [group("g")],
     [{ mapId: "each", parent: null, over: { kind: "list", items: [1, 2, 3] }, limit: 2 }],
   );
-  stage.model.takeExpandable();
+  stage.model.drainExpandable();
   stage.model.apply({ type: "expanded", mapId: "each", parent: -1, length: 3 }, 1);
   stage.model.make(100, 1);
   stage.store();

@@ -179,21 +179,21 @@ export class Groups {
   }
 
   /** Evaluates the due groups, innermost first. Returns the groups that have ended permanently. */
-  settle(now: number): GroupSlot[] {
+  evaluate(now: number): GroupSlot[] {
     const closed: GroupSlot[] = [];
-    for (let slot = this.#takeDue(); slot; slot = this.#takeDue()) {
+    for (let slot = this.#nextDue(); slot; slot = this.#nextDue()) {
       if (hasEnded(slot) || !this.#isOver(slot)) continue;
       const state = this.#endState(slot);
       const isTriedAgain = state === "failed" && slot.tryNumber <= slot.maxTries && !this.#isHalted;
       if (isTriedAgain && slot.state === "waiting") continue;
       if (isTriedAgain) {
         this.#wait(slot, now + slot.node.delayMs);
-        this.#tell(slot, "retry");
+        this.#recordEvent(slot, "retry");
         continue;
       }
       closed.push(slot);
       this.#close(slot, state);
-      if (state !== "skipped") this.#tell(slot, state === "success" ? "success" : "failure");
+      if (state !== "skipped") this.#recordEvent(slot, state === "success" ? "success" : "failure");
       const { parent } = slot.node;
       if (parent) this.#due[parent.index]!.add(this.#slots.outer(slot, parent));
     }
@@ -239,7 +239,7 @@ export class Groups {
     for (const slot of this.#waiting) this.#due[slot.node.index]!.add(slot);
   }
 
-  takeChanges(): GroupChange[] {
+  drainChanges(): GroupChange[] {
     if (this.#dirty.size === 0) return [];
     const dirty = [...this.#dirty].sort((a, b) => a.node.index - b.node.index || a.ordinal - b.ordinal);
     this.#dirty.clear();
@@ -247,7 +247,7 @@ export class Groups {
   }
 
   /** The changes taken last were not stored. */
-  giveBack(changes: readonly GroupChange[]): void {
+  restoreChanges(changes: readonly GroupChange[]): void {
     for (const { events, groupId, mapIndex } of changes) {
       const slot = this.#slots.named(groupId, mapIndex)!;
       slot.events.unshift(...events);
@@ -272,7 +272,7 @@ export class Groups {
     return firstFailure(this.instancesOf(slot), isLeaf);
   }
 
-  #takeDue(): GroupSlot | undefined {
+  #nextDue(): GroupSlot | undefined {
     for (let index = this.#due.length - 1; index >= 0; index--) {
       const due = this.#due[index]!;
       for (const slot of due) {
@@ -374,7 +374,7 @@ export class Groups {
       this.#table.bookCovered(slot.node, this.instancesOf(slot), by);
   }
 
-  #tell(slot: GroupSlot, event: GroupEvent["event"]): void {
+  #recordEvent(slot: GroupSlot, event: GroupEvent["event"]): void {
     const { callbacks, notices } = slot.node.manifest;
     if (callbacks?.[event] || notices?.[event]) slot.events.push({ event, tryNumber: slot.tryNumber });
   }

@@ -4,7 +4,7 @@ import type { InstanceRow } from "../run/instance.ts";
 import { RunModel } from "../run/run.ts";
 import type { TaskState } from "../run/states.ts";
 import { compileGraph } from "./graph.ts";
-import { dependsOnSetup, owedTeardowns } from "./setups.ts";
+import { dependsOnSetup, pendingTeardowns } from "./setups.ts";
 
 const at = (taskId: string, state: TaskState, mapIndex = -1) => ({ taskId, state, mapIndex });
 
@@ -23,7 +23,7 @@ test.each<[setup: TaskState, teardown: TaskState, isOwed: boolean]>([
   ["skipped", "none", false],
 ])("owedTeardowns with setup %s and teardown %s keeps the teardown: %s", (setup, teardown, isOwed) => {
   const places = [at("make", setup), at("work", "running"), at("clear", teardown)];
-  const owed = owedTeardowns(new Map([["clear", "make"]]), places);
+  const owed = pendingTeardowns(new Map([["clear", "make"]]), places);
   expect(owed).toEqual(isOwed ? [places[2]] : []);
 });
 
@@ -38,7 +38,7 @@ test("owedTeardowns pairs the items of a map, and uses a setup outside of the ma
     ["clear", "make"],
     ["last", "outer"],
   ]);
-  expect(owedTeardowns(setupOf, places).map(({ mapIndex, taskId }) => `${taskId} ${mapIndex}`)).toEqual([
+  expect(pendingTeardowns(setupOf, places).map(({ mapIndex, taskId }) => `${taskId} ${mapIndex}`)).toEqual([
     "clear 0",
     "last 7",
   ]);
@@ -90,5 +90,5 @@ test("a teardown of a halted run does not wait for map items that will not be cr
   expect(model.get("clear")?.state).toBe("none");
   model.apply({ type: "halted", at: 2, reason: "cancelled", active: "failed" }, 2);
   expect(model.isGrowing).toBe(false);
-  expect(model.takeReady().map(({ node }) => node.id)).toEqual(["clear"]);
+  expect(model.drainReady().map(({ node }) => node.id)).toEqual(["clear"]);
 });

@@ -40,7 +40,7 @@ interface Place {
  * The teardowns that must be left to run when a run is cancelled: those whose setup may have created something. Their
  * trigger rule decides, once all active tasks have ended, whether they run. `setupOf`: by teardown.
  */
-export function owedTeardowns<P extends Place>(
+export function pendingTeardowns<P extends Place>(
   setupOf: ReadonlyMap<string, string>,
   places: readonly P[],
 ): P[] {

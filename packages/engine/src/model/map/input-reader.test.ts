@@ -17,7 +17,7 @@ function told(output: Json, most?: number): string | number {
   model.apply({ type: "queued", ...of }, 1);
   model.apply({ type: "succeeded", ...of, skip: [] }, 1);
   const reader = new InputReader(model, () => ({ value: output }));
-  const event = expansionOf(reader, model.takeExpandable()[0]!, most);
+  const event = expansionOf(reader, model.drainExpandable()[0]!, most);
   return event.type === "expanded" ? event.length : event.reason;
 }
 

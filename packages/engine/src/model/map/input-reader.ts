@@ -96,7 +96,7 @@ export class InputReader {
     if (!from) return { state: "none", value: undefined };
     const common = commonDepth(from.scope, node.scope);
     const spot = { level: common, ordinal: this.#model.expansions.ancestor(scope, ordinal, common) };
-    if ((from.scope?.depth ?? 0) === common) return this.#settled(from, spot.ordinal, node);
+    if ((from.scope?.depth ?? 0) === common) return this.#settledInput(from, spot.ordinal, node);
     return this.#gathered(from, spot, node);
   }
 
@@ -196,7 +196,7 @@ export class InputReader {
 
   #outputAround(from: TaskNode, spot: Spot, around: Scope | null): Known | undefined {
     const depth = from.scope?.depth ?? 0;
-    return this.#settled(from, this.#model.expansions.ancestor(around, spot.ordinal, depth)).value;
+    return this.#settledInput(from, this.#model.expansions.ancestor(around, spot.ordinal, depth)).value;
   }
 
   #lengthIn(value: Known | undefined, what: string): number {
@@ -217,7 +217,7 @@ export class InputReader {
   }
 
   /** `to`: the task that receives the value. A task outside of a group sees no output of it before the group has ended. */
-  #settled(from: TaskNode, mapIndex: number, to?: TaskNode): InputStanding {
+  #settledInput(from: TaskNode, mapIndex: number, to?: TaskNode): InputStanding {
     const instance = this.#model.get(from.id, mapIndex);
     const isHidden = instance && to && this.#model.groups?.isHiddenFrom(instance, to);
     const state = instance && isFinished(instance.state) && !isHidden ? instance.state : "none";
@@ -230,7 +230,7 @@ export class InputReader {
 
   /** The outputs of all instances in an item, in the order of the items; a list of lists if maps are nested. */
   #gathered(from: TaskNode, { level, ordinal }: Spot, to?: TaskNode): InputStanding {
-    if (level === (from.scope?.depth ?? 0)) return this.#settled(from, ordinal, to);
+    if (level === (from.scope?.depth ?? 0)) return this.#settledInput(from, ordinal, to);
     const expansion = this.#model.expansions.find({ scope: from.scope!.chain[level]!, parent: ordinal });
     const each = Array.from({ length: expansion?.made ?? 0 }, (_, index) =>
       this.#gathered(from, { level: level + 1, ordinal: expansion!.base + index }, to),

@@ -25,7 +25,7 @@ function cutOut(text: string, items: JsonItems, index: number, cuts: readonly nu
   let found = "";
   const rest = decoder.decode(encoder.encode(text).subarray(near.offset));
   for (const piece of piecesOf(rest, cuts)) {
-    const { from, isEnd, to } = knife.take(piece);
+    const { from, isEnd, to } = knife.consume(piece);
     found += decoder.decode(piece.subarray(from, to), { stream: true });
     if (isEnd) return found + decoder.decode();
   }

@@ -109,7 +109,7 @@ export class ItemCut {
   }
 
   /** The bytes of this chunk that belong to the item, and whether the item ends in it. */
-  take(bytes: Uint8Array): { readonly from: number; readonly to: number; readonly isEnd: boolean } {
+  consume(bytes: Uint8Array): { readonly from: number; readonly to: number; readonly isEnd: boolean } {
     let from = this.#skip === 0 ? 0 : bytes.length;
     for (let at = 0; at < bytes.length; at++) {
       const byte = bytes[at]!;

@@ -85,7 +85,7 @@ test("maps have the same lengths and instances the same inputs, in memory or in 
           },
           ({ name }) => lengths.get(name),
         );
-      for (let places = model.takeExpandable(); places.length > 0; places = model.takeExpandable()) {
+      for (let places = model.drainExpandable(); places.length > 0; places = model.drainExpandable()) {
         for (const place of places) {
           const event = expansionOf(small(), place);
           const first = large();
@@ -121,7 +121,7 @@ test("a map over a large value that is not a list is rejected", () => {
   model.apply({ type: "succeeded", ...of, skip: [] }, 2);
   const reference = { id: 1, store: "file:", key: "k", bytes: 1, sha256: "", items: null };
   const reader = new InputReader(model, () => ({ value: new LargeValue(reference) }));
-  expect(expansionOf(reader, model.takeExpandable()[0]!)).toMatchObject({
+  expect(expansionOf(reader, model.drainExpandable()[0]!)).toMatchObject({
     type: "unmappable",
     reason: expect.stringMatching(
       /^MAP_UNUSABLE: the output of "rows" is large but not a list, but a map needs a list/,

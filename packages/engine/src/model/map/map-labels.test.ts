@@ -73,13 +73,13 @@ test("an instance in nested maps is named by both items, and is returned for lab
   model.apply({ type: "succeeded", ...of, skip: [] }, 1);
   expand("inner", 1, 2);
   const reader = new InputReader(model, () => undefined);
-  const unlabelled = model.takeUnlabelled();
+  const unlabelled = model.drainUnlabelled();
   for (const instance of unlabelled) model.label(instance, nameOf(reader.label(instance)));
-  expect(model.takeMapChanges()?.labels).toEqual([
+  expect(model.drainMapChanges()?.labels).toEqual([
     { taskId: "split", mapIndex: 0, label: "n" },
     { taskId: "split", mapIndex: 1, label: "s" },
     { taskId: "work", mapIndex: 0, label: "s/0" },
     { taskId: "work", mapIndex: 1, label: "s/1" },
   ]);
-  expect(model.takeUnlabelled()).toEqual([]);
+  expect(model.drainUnlabelled()).toEqual([]);
 });

@@ -45,11 +45,11 @@ class Driven {
   }
 
   store(): void {
-    const maps = this.model.takeMapChanges();
+    const maps = this.model.drainMapChanges();
     for (const { mapIndex, taskId } of maps?.dropped ?? []) this.rows.delete(`${taskId} ${mapIndex}`);
     for (const { mapId, parent } of maps?.closed ?? []) this.expansions.delete(`${mapId} ${parent}`);
     for (const row of maps?.opened ?? []) this.expansions.set(`${row.mapId} ${row.parent}`, row);
-    for (const { instance } of this.model.takeChanges()) {
+    for (const { instance } of this.model.drainChanges()) {
       const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses } = instance;
       const row = { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses };
       this.rows.set(`${instance.node.id} ${mapIndex}`, { taskId: instance.node.id, ...row });
@@ -82,7 +82,7 @@ class Driven {
   }
 
   places(): string[] {
-    return this.model.takeExpandable().map(({ scope, parent }) => `${scope.id} ${parent}`);
+    return this.model.drainExpandable().map(({ scope, parent }) => `${scope.id} ${parent}`);
   }
 }
 
@@ -200,7 +200,7 @@ describe("a mapped task", () => {
     run.reload((row) => ({ ...row, state: row.mapIndex === 1 ? "restarting" : "none" }));
     run.model.apply({ type: "restarted", taskId: "each", mapIndex: 1, attempt: "one", at: 3 }, 3);
     expect(run.model.get("each", -1)).toMatchObject({ state: "none" });
-    expect(run.model.takeMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
+    expect(run.model.drainMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
   });
 
   test("collapses its inner maps, even if they were due", () => {
@@ -484,7 +484,7 @@ test("an event of one of 100,000 instances costs work for its own item only", ()
   const run = new Driven(tasks, [map("g", "list")]);
   run.run("list");
   run.expand("g", 100_000);
-  const before = run.model.looks;
+  const before = run.model.evaluations;
   for (let index = 0; index < 1_000; index++) run.run("a", index * 100);
-  expect(run.model.looks - before).toBeLessThan(3_000);
+  expect(run.model.evaluations - before).toBeLessThan(3_000);
 });

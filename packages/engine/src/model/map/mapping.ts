@@ -38,7 +38,7 @@ export class Mapping {
   readonly #table: InstanceTable;
   readonly #end: End;
   /** Maps that wait for their length: by scope, then by item of the parent. */
-  readonly #asked: readonly Set<number>[];
+  readonly #requested: readonly Set<number>[];
   readonly #expandable: ScopePlace[] = [];
   /** Expansions without all their instances. */
   readonly #growing = new Set<Expansion>();
@@ -56,7 +56,7 @@ export class Mapping {
   constructor(table: InstanceTable, end: End) {
     this.#table = table;
     this.#end = end;
-    this.#asked = table.scopes.map(() => new Set());
+    this.#requested = table.scopes.map(() => new Set());
     this.#tries = table.scopes.map(() => 0);
   }
 
@@ -66,7 +66,7 @@ export class Mapping {
       if (scope.parent === null) due.add(-1);
       else for (const { base, made } of this.#table.expansions.of(scope.parent)) addRange(due, base, made);
       for (const expansion of this.#table.expansions.of(scope)) {
-        this.#noteTries(scope, expansion.tries);
+        this.#recordTries(scope, expansion.tries);
         if (expansion.made === expansion.length) continue;
         this.#growing.add(expansion);
         if (scope.limit === null) continue;
@@ -75,7 +75,7 @@ export class Mapping {
     }
     for (const { instances, node } of this.#table.slots) {
       for (const instance of node.scope ? instances : []) {
-        if (isUnexpanded(instance)) this.#noteTries(node.scope!.chain[instance.level]!, instance.tryNumber);
+        if (isUnexpanded(instance)) this.#recordTries(node.scope!.chain[instance.level]!, instance.tryNumber);
         else if (instance.committed === null) this.#wantLabel(instance);
       }
     }
@@ -86,7 +86,7 @@ export class Mapping {
     return this.#growing.size > 0;
   }
 
-  settle(): void {
+  evaluate(): void {
     for (const { due, scope } of this.#table.scopes) {
       for (const parent of due) {
         due.delete(parent);
@@ -108,8 +108,10 @@ export class Mapping {
   }
 
   /** Maps whose length is needed. Each waits for an answer. */
-  takeExpandable(): ScopePlace[] {
-    return this.#expandable.splice(0).filter((place) => this.#asked[place.scope.index]!.has(place.parent));
+  drainExpandable(): ScopePlace[] {
+    return this.#expandable
+      .splice(0)
+      .filter((place) => this.#requested[place.scope.index]!.has(place.parent));
   }
 
   /** The answer about a list. false: no answer was expected. */
@@ -166,7 +168,7 @@ export class Mapping {
   }
 
   /** New instances of labelled maps: the caller sets the `label` of each, if it has one. */
-  takeUnlabelled(): Instance[] {
+  drainUnlabelled(): Instance[] {
     if (this.#unlabelled.length === 0) return [];
     return this.#unlabelled.splice(0).filter(({ position }) => position >= 0);
   }
@@ -175,7 +177,7 @@ export class Mapping {
     this.#labels.push({ taskId: node.id, mapIndex, label });
   }
 
-  takeChanges(): MapChanges | null {
+  drainChanges(): MapChanges | null {
     const [closed, dropped] = [this.#closed, this.#dropped];
     if (this.#opened.size + closed.length + dropped.length + this.#labels.length === 0) return null;
     // Labels of instances that were dropped before they were stored are discarded.
@@ -189,7 +191,7 @@ export class Mapping {
     return changes;
   }
 
-  giveBack({ closed, dropped, labels, opened, released }: MapChanges): void {
+  restoreChanges({ closed, dropped, labels, opened, released }: MapChanges): void {
     const scopes = new Map(this.#table.scopes.map(({ scope }) => [scope.id, scope]));
     for (const row of opened) {
       const expansion = this.#table.expansions.find({ scope: scopes.get(row.mapId)!, parent: row.parent });
@@ -205,7 +207,7 @@ export class Mapping {
     const verdict = judge("allSuccess", this.#table.sourcesOf(place));
     const expansion = this.#table.expansions.find(place);
     if (expansion && verdict === "run") this.#spread(expansion);
-    else if (verdict === "run") this.#ask(place);
+    else if (verdict === "run") this.#requestLength(place);
     else {
       if (expansion) this.#fold(expansion);
       this.#answer(place);
@@ -213,8 +215,8 @@ export class Mapping {
     }
   }
 
-  #ask(place: ScopePlace): void {
-    const asked = this.#asked[place.scope.index]!;
+  #requestLength(place: ScopePlace): void {
+    const asked = this.#requested[place.scope.index]!;
     if (asked.has(place.parent)) return;
     const waiting = this.#unexpanded(place);
     if (!waiting.some((each) => each.gate === "expanding" || !this.isJudged(each))) return;
@@ -225,7 +227,7 @@ export class Mapping {
 
   /** false: no answer was expected. */
   #answer({ scope, parent }: ScopePlace): boolean {
-    const wasAsked = this.#asked[scope.index]!.delete(parent);
+    const wasAsked = this.#requested[scope.index]!.delete(parent);
     if (wasAsked) this.#table.counts.held--;
     return wasAsked;
   }
@@ -279,10 +281,10 @@ export class Mapping {
   }
 
   /** Also for inner maps: only the stand-in row remains of their instances. */
-  #noteTries({ children, index }: Scope, tries: number): void {
+  #recordTries({ children, index }: Scope, tries: number): void {
     if (tries <= this.#tries[index]!) return;
     this.#tries[index] = tries;
-    for (const child of children) this.#noteTries(child, tries);
+    for (const child of children) this.#recordTries(child, tries);
   }
 
   /** How many more items may be active. */
@@ -329,7 +331,7 @@ export class Mapping {
     if (instances.length === 0) return;
     for (const instance of instances) {
       this.#drop(instance);
-      this.#noteTries(scope, instance.tryNumber);
+      this.#recordTries(scope, instance.tryNumber);
     }
     this.#close(expansion);
     const range = { level: spot.level, first: spot.ordinal, count: 1, tries: this.#tries[scope.index]! };

@@ -75,7 +75,7 @@ test("picks the tasks that a pass over all waiting tasks would pick, and never e
         } else if (move.do === "take") {
           const most = move.most ?? Number.POSITIVE_INFINITY;
           const expected = onePass(waiting, { capacities, most, passed });
-          const picks = queue.take(capacities, most);
+          const picks = queue.admit(capacities, most);
           expect(picks).toEqual(expected);
           if (move.most === null) {
             const left = leftAfter(picks, capacities);
@@ -198,7 +198,7 @@ test("a task that does not fit is overtaken by at most one pool's worth of slots
         queue.add(make(1, 1));
         for (let i = running.length - 1; i >= 0; i--) if (running[i]!.until <= now) running.splice(i, 1);
         const occupied = running.reduce((sum, { slots }) => sum + slots, 0);
-        for (const task of queue.take(() => ({ slots: size, occupied }))) {
+        for (const task of queue.admit(() => ({ slots: size, occupied }))) {
           if (task !== wide) behind++;
           const until = task === wide ? Number.POSITIVE_INFINITY : now + durations[now % durations.length]!;
           running.push({ until, slots: task.slots });

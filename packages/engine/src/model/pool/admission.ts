@@ -68,7 +68,7 @@ export class ReadyQueue<T extends Candidate> {
   readonly #lanes = new Map<string, Lane<T>>();
   readonly #lines = new Map<string, Line<T>>();
   /** Lanes set aside: by limit, then by pool and width. */
-  readonly #parked = new Map<string, Map<string, Place<T>>>();
+  readonly #blockedLanes = new Map<string, Map<string, Place<T>>>();
   #arrivals = 0;
 
   /** The number of waiting tasks, including those set aside. */
@@ -79,7 +79,7 @@ export class ReadyQueue<T extends Candidate> {
   /** The number of tasks set aside because this limit was full. */
   waitingFor(limit: string): number {
     let tasks = 0;
-    for (const place of this.#parked.get(limit)?.values() ?? []) tasks += place.tasks;
+    for (const place of this.#blockedLanes.get(limit)?.values() ?? []) tasks += place.tasks;
     return tasks;
   }
 
@@ -106,11 +106,11 @@ export class ReadyQueue<T extends Candidate> {
 
   /** Call when a limit has room again. */
   release(limit: string): void {
-    for (const key of [...(this.#parked.get(limit)?.keys() ?? [])]) this.#unpark(limit, key);
+    for (const key of [...(this.#blockedLanes.get(limit)?.keys() ?? [])]) this.#unpark(limit, key);
   }
 
   /** The tasks to admit now, best first. They leave the queue. */
-  take(capacities: Capacities, most = Number.POSITIVE_INFINITY): T[] {
+  admit(capacities: Capacities, most = Number.POSITIVE_INFINITY): T[] {
     const room = new Room(capacities);
     type Turn = Pass<T> & { readonly place: Place<T> };
     const open = new Heap<Turn>((a, b) => goesBefore(a.place.head()!, b.place.head()!));
@@ -177,7 +177,7 @@ export class ReadyQueue<T extends Candidate> {
   }
 
   #unpark(limit: string, key: string): void {
-    const head = this.#parked.get(limit)?.get(key)?.head();
+    const head = this.#blockedLanes.get(limit)?.get(key)?.head();
     if (head) this.#move(head.lane, this.#inLine(head.task));
   }
 
@@ -195,9 +195,9 @@ export class ReadyQueue<T extends Candidate> {
     lane.moveTo(place);
     if (!old || old.limit === null || old.lanes > 0) return;
     // Limits come and go with runs: an empty place must not remain.
-    const places = this.#parked.get(old.limit);
+    const places = this.#blockedLanes.get(old.limit);
     places?.delete(old.key);
-    if (places?.size === 0) this.#parked.delete(old.limit);
+    if (places?.size === 0) this.#blockedLanes.delete(old.limit);
   }
 
   #laneOf(task: T): Lane<T> {
@@ -213,7 +213,7 @@ export class ReadyQueue<T extends Candidate> {
   }
 
   #parkingOf(limit: string, task: T): Place<T> {
-    const places = entryOf(this.#parked, limit, () => new Map<string, Place<T>>());
+    const places = entryOf(this.#blockedLanes, limit, () => new Map<string, Place<T>>());
     return entryOf(places, placeKey(task), () => new Place<T>(placeKey(task), limit));
   }
 }

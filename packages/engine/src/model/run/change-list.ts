@@ -2,18 +2,18 @@
 import { type Change, type Instance, isOccupying } from "./instance.ts";
 
 export class ChangeList {
-  #noted: Instance[] = [];
+  #changed: Instance[] = [];
 
-  note(instance: Instance): void {
+  add(instance: Instance): void {
     if (instance.dirty) return;
     instance.dirty = true;
-    this.#noted.push(instance);
+    this.#changed.push(instance);
   }
 
   /** The changes since the last call, without instances that are back in their stored state or no longer in the table. */
-  take(isHere: (instance: Instance) => boolean): Change[] {
+  drain(isHere: (instance: Instance) => boolean): Change[] {
     const changes: Change[] = [];
-    for (const instance of this.#noted) {
+    for (const instance of this.#changed) {
       instance.dirty = false;
       const { committed: from, committedAttempt: fromAttempt, committedTry: fromTry } = instance;
       const { committedMaxTries: fromMaxTries, committedOccupying: wasOccupying, hasBegunAgain } = instance;
@@ -32,12 +32,12 @@ export class ChangeList {
       instance.committedMaxTries = instance.maxTries;
       instance.committedOccupying = isOccupying(instance);
     }
-    this.#noted = [];
+    this.#changed = [];
     return changes;
   }
 
   /** The changes were not stored. */
-  giveBack(changes: readonly Change[]): void {
+  restore(changes: readonly Change[]): void {
     for (const change of changes) {
       const { instance, from, fromAttempt, fromTry, fromMaxTries, hasBegunAgain, wasOccupying } = change;
       instance.hasBegunAgain ||= hasBegunAgain;
@@ -46,7 +46,7 @@ export class ChangeList {
       instance.committedTry = fromTry;
       instance.committedMaxTries = fromMaxTries;
       instance.committedOccupying = wasOccupying;
-      this.note(instance);
+      this.add(instance);
     }
   }
 }

@@ -3,8 +3,8 @@ import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts"
 import { compileGraph } from "../graph/graph.ts";
 import { Drive } from "../signal/drive.ts";
 import { RuleSet } from "../signal/signal-rules.ts";
+import { isStopped } from "./commands.ts";
 import { beginAgain, type EditableRow } from "./implied-ends.ts";
-import { isStopped } from "./orders.ts";
 import { RunModel } from "./run.ts";
 
 const row = (taskId: string, state: EditableRow["state"], facts: Partial<EditableRow> = {}): EditableRow => {

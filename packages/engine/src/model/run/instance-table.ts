@@ -105,7 +105,7 @@ export class InstanceTable {
         `Task "${instance.node.id}[${instance.mapIndex}]" cannot change from ${from} to ${to}. This is a bug in the engine.`,
       );
     }
-    this.letGo(instance);
+    this.releaseGate(instance);
     const slot = this.#slot(instance);
     if (from === "none") slot.idle--;
     if (instance.node.group !== null && isFinished(from)) this.groups!.reopen(instance);
@@ -115,7 +115,7 @@ export class InstanceTable {
     this.#count(instance, 1);
     this.#bookDownstream(instance, 1);
     if (to === "none") slot.idle++;
-    this.#changes.note(instance);
+    this.#changes.add(instance);
   }
 
   /** Keeps an instance in state none although its rule allows it to run. */
@@ -125,7 +125,7 @@ export class InstanceTable {
     this.#slot(instance).idle--;
   }
 
-  letGo(instance: Instance): void {
+  releaseGate(instance: Instance): void {
     if (!isHeld(instance)) return;
     instance.gate = "none";
     this.counts.held--;
@@ -145,7 +145,7 @@ export class InstanceTable {
       this.counts.enter(instance);
       if (instance.node.group !== null) this.groups!.enter(instance, 1);
       if (instance.state === "none") slot.idle++;
-      if (instance.committed === null) this.#changes.note(instance);
+      if (instance.committed === null) this.#changes.add(instance);
       this.#bookDownstream(instance, 1);
     }
   }
@@ -153,7 +153,7 @@ export class InstanceTable {
   /** Removes an instance that is no longer needed. */
   drop(instance: Instance): void {
     const slot = this.#slot(instance);
-    this.letGo(instance);
+    this.releaseGate(instance);
     this.#bookDownstream(instance, -1);
     this.counts.leave(instance);
     if (instance.node.group !== null) this.groups!.enter(instance, -1);
@@ -227,12 +227,12 @@ export class InstanceTable {
     return { slot, instances };
   }
 
-  takeChanges(): Change[] {
-    return this.#changes.take((each) => this.get(each.node.id, each.mapIndex) === each);
+  drainChanges(): Change[] {
+    return this.#changes.drain((each) => this.get(each.node.id, each.mapIndex) === each);
   }
 
-  giveBack(changes: readonly Change[]): void {
-    this.#changes.giveBack(changes);
+  restoreChanges(changes: readonly Change[]): void {
+    this.#changes.restore(changes);
   }
 
   #slot(instance: Instance): Slot {

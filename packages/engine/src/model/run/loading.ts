@@ -22,7 +22,7 @@ export function loadTable(
     const node = graph.byId.get(row.taskId);
     if (!node) continue;
     const instance = storedInstance(node, row);
-    if (node.scope) noteMade(table, instance);
+    if (node.scope) recordItem(table, instance);
     const known = stored.get(node);
     if (known) known.push(instance);
     else stored.set(node, [instance]);
@@ -44,7 +44,7 @@ export function loadTable(
 }
 
 /** If any task has a row for an item, that item and all items before it are created. */
-function noteMade(table: InstanceTable, { level, node, ordinal }: Instance): void {
+function recordItem(table: InstanceTable, { level, node, ordinal }: Instance): void {
   let at = ordinal;
   for (let scope = node.scope?.chain[level - 1] ?? null; scope !== null; scope = scope.parent) {
     const expansion = table.expansions.around(scope, at);

@@ -23,7 +23,7 @@ export class Moves {
     this.#table = table;
   }
 
-  takeReady(): Instance[] {
+  drainReady(): Instance[] {
     const ready = [...this.#ready].filter(({ state }) => state === "scheduled");
     this.#ready.clear();
     return ready;
@@ -154,7 +154,7 @@ export class Moves {
     instance.wait = event.wait;
     instance.reason = null;
     this.#table.move(instance, "deferred");
-    this.moments.note(instance);
+    this.moments.add(instance);
     return true;
   }
 
@@ -169,6 +169,6 @@ export class Moves {
 
   sleep(instance: Instance): void {
     instance.retryAt ??= this.now;
-    this.moments.note(instance);
+    this.moments.add(instance);
   }
 }

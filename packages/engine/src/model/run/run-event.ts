@@ -1,8 +1,8 @@
 /** All events of an owned run. Edits by users go to the store, and the run is reloaded. */
 
-import type { Heard } from "../signal/signal-condition.ts";
+import type { Fact } from "../signal/signal-condition.ts";
+import type { Command } from "./commands.ts";
 import type { Wait } from "./instance.ts";
-import type { Order } from "./orders.ts";
 
 interface OfInstance {
   readonly taskId: string;
@@ -61,9 +61,9 @@ export type RunEvent =
   | ({ readonly type: "retryDue" } & OfInstance)
   | ({ readonly type: "gateOpened" } & OfInstance)
   /** A signal, or the success of a task, for the signal rules of the run. */
-  | { readonly type: "heard"; readonly heard: Heard }
+  | { readonly type: "heard"; readonly heard: Fact }
   /** A tick or a manual command. */
-  | ({ readonly type: "ordered" } & Order)
+  | ({ readonly type: "ordered" } & Command)
   /** Signals are ignored from now on: streaming tasks stop or never start, tasks that wait for a start are skipped. */
   | { readonly type: "closed"; readonly reason: string }
   /** The number of items of a map, beneath an item of its parent (-1: no parent). */

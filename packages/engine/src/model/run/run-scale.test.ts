@@ -28,16 +28,16 @@ function finish(model: RunModel, taskId: string): void {
 test("an event costs its direct downstream, for any size of the run", () => {
   for (const width of [10, 1_000, 100_000]) {
     const model = fan(width);
-    expect(model.looks).toBe(width + 2);
+    expect(model.evaluations).toBe(width + 2);
     finish(model, "start");
-    expect(model.looks - (width + 2)).toBe(width);
-    expect(model.takeReady()).toHaveLength(width);
-    model.takeChanges();
-    const before = model.looks;
+    expect(model.evaluations - (width + 2)).toBe(width);
+    expect(model.drainReady()).toHaveLength(width);
+    model.drainChanges();
+    const before = model.evaluations;
     for (let i = 0; i < 10; i++) finish(model, `t${i}`);
     // One evaluation of `end` for each of the ten.
-    expect(model.looks - before).toBe(10);
-    expect(model.takeChanges().length).toBe(width === 10 ? 11 : 10);
+    expect(model.evaluations - before).toBe(10);
+    expect(model.drainChanges().length).toBe(width === 10 ? 11 : 10);
   }
 });
 
@@ -49,9 +49,9 @@ test("a scheduled task is not evaluated again when more upstream tasks end", () 
   ];
   const model = RunModel.load(compileGraph(dagManifest(tasks)), []);
   model.start(0);
-  const before = model.looks;
+  const before = model.evaluations;
   for (const id of upstream) finish(model, id);
-  expect(model.looks - before).toBe(1);
+  expect(model.evaluations - before).toBe(1);
 });
 
 test("a chain of 100,000 tasks fails in one event, with one evaluation per task", () => {
@@ -61,7 +61,7 @@ test("a chain of 100,000 tasks fails in one event, with one evaluation per task"
   );
   const model = RunModel.load(compileGraph(dagManifest(tasks)), []);
   model.start(0);
-  const before = model.looks;
+  const before = model.evaluations;
   model.apply({ type: "queued", taskId: "t0", mapIndex: -1, attempt: "x" }, 1);
   model.apply(
     {
@@ -76,7 +76,7 @@ test("a chain of 100,000 tasks fails in one event, with one evaluation per task"
     },
     1,
   );
-  expect(model.looks - before).toBe(count - 1);
+  expect(model.evaluations - before).toBe(count - 1);
   expect(model.verdict()).toEqual({ state: "failed", reason: "task_failure" });
 });
 
@@ -89,8 +89,8 @@ test("100,000 instances take less than 60 MB", () => {
   const model = RunModel.load(graph, []);
   model.start(0);
   finish(model, "start");
-  model.takeReady();
-  model.takeChanges();
+  model.drainReady();
+  model.drainChanges();
   collect();
   const used = process.memoryUsage().heapUsed - before;
   expect(model.counts.byState.scheduled).toBe(100_000);

@@ -35,7 +35,7 @@ function runOf(
     model,
     state: (id: string, mapIndex = -1) => model.get(id, mapIndex)?.state,
     states: () => Object.fromEntries([...model.instances()].map((i) => [i.node.id, i.state])),
-    ready: () => model.takeReady().map((i) => (i.mapIndex < 0 ? i.node.id : `${i.node.id}[${i.mapIndex}]`)),
+    ready: () => model.drainReady().map((i) => (i.mapIndex < 0 ? i.node.id : `${i.node.id}[${i.mapIndex}]`)),
     queue: (id: string, attempt = `${id}-1`, mapIndex = -1) =>
       model.apply({ type: "queued", taskId: id, mapIndex, attempt }, 2),
     begin: (id: string) => model.apply({ type: "started", ...of(id) }, 3),
@@ -257,8 +257,8 @@ describe("a gate on earlier runs", () => {
   test("holds the task, prevents a deadlock verdict, and is reported once", () => {
     const run = runOf(tasks);
     expect(run.ready()).toEqual([]);
-    expect(run.model.takeGated().map((i) => i.node.id)).toEqual(["a"]);
-    expect(run.model.takeGated()).toEqual([]);
+    expect(run.model.drainGated().map((i) => i.node.id)).toEqual(["a"]);
+    expect(run.model.drainGated()).toEqual([]);
     expect(run.model.verdict()).toEqual({ state: "running" });
     expect(run.model.apply({ type: "gateOpened", taskId: "a", mapIndex: -1 }, 2)).toBe(true);
     expect(run.model.apply({ type: "gateOpened", taskId: "a", mapIndex: -1 }, 2)).toBe(false);
@@ -270,7 +270,7 @@ describe("a gate on earlier runs", () => {
     run.queue("up");
     run.fail("up");
     expect(run.state("gated")).toBe("upstream_failed");
-    expect(run.model.takeGated()).toEqual([]);
+    expect(run.model.drainGated()).toEqual([]);
   });
 });
 
@@ -301,13 +301,13 @@ describe("deferral and reschedule", () => {
     run.begin("a");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: { ...WAIT, timeoutAt: 50 } }, 10);
     expect(run.model.nextDeadline()).toBe(50);
-    expect(run.model.takeOverdue(49)).toEqual([]);
+    expect(run.model.nextOverdue(49)).toEqual([]);
     run.model.apply({ type: "resumed", ...run.of("a") }, 40);
     expect(run.model.nextDeadline()).toBeNull();
     run.queue("a", "second");
     run.model.apply({ type: "deferred", ...run.of("a"), wait: { ...WAIT, timeoutAt: 900 } }, 60);
     expect(run.model.nextDeadline()).toBe(105);
-    expect(run.model.takeOverdue(105)).toEqual([run.model.get("a")]);
+    expect(run.model.nextOverdue(105)).toEqual([run.model.get("a")]);
   });
 
   test("a try resumes at its last wait after a lost attempt, and restarts after a failure", () => {
@@ -335,13 +335,13 @@ describe("deferral and reschedule", () => {
       );
     expect([start("a", false), start("b", true)]).toEqual([true, true]);
     expect(start("a", false)).toBe(false);
-    const changes = run.model.takeChanges();
+    const changes = run.model.drainChanges();
     expect(changes.map(({ instance: i }) => [i.node.id, i.state, isOccupying(i)])).toEqual([
       ["a", "deferred", false],
       ["b", "deferred", true],
     ]);
     run.model.apply({ type: "resumed", ...run.of("b") }, 6);
-    expect(run.model.takeChanges()[0]).toMatchObject({ from: "deferred", wasOccupying: true });
+    expect(run.model.drainChanges()[0]).toMatchObject({ from: "deferred", wasOccupying: true });
   });
 
   test("a rescheduled task resumes in the same try", () => {
@@ -415,36 +415,36 @@ describe("changes", () => {
     run.queue("a");
     run.model.apply({ type: "unqueued", ...run.of("a") }, 2);
     run.queue("a", "first");
-    const [change, ...others] = run.model.takeChanges();
+    const [change, ...others] = run.model.drainChanges();
     expect(others).toEqual([]);
     expect(change).toMatchObject({ from: "none", fromAttempt: null, fromTry: 0 });
     run.lose("a");
     run.queue("a", "second");
-    expect(run.model.takeChanges()).toMatchObject([{ from: "queued", fromAttempt: "first" }]);
+    expect(run.model.drainChanges()).toMatchObject([{ from: "queued", fromAttempt: "first" }]);
     run.model.apply({ type: "unqueued", ...run.of("a") }, 2);
     run.queue("a", "second");
-    expect(run.model.takeChanges()).toEqual([]);
+    expect(run.model.drainChanges()).toEqual([]);
   });
 
   test("are returned again with their previous stored values after giveBack", () => {
     const run = runOf([task("a")]);
     run.queue("a");
-    const changes = run.model.takeChanges();
-    run.model.giveBack(changes);
+    const changes = run.model.drainChanges();
+    run.model.restoreChanges(changes);
     run.model.apply({ type: "unqueued", ...run.of("a") }, 2);
-    expect(run.model.takeChanges()).toMatchObject([{ from: "none", fromAttempt: null, fromTry: 0 }]);
+    expect(run.model.drainChanges()).toMatchObject([{ from: "none", fromAttempt: null, fromTry: 0 }]);
     expect(run.state("a")).toBe("scheduled");
   });
 
   test("include rows for tasks without a row", () => {
     const model = RunModel.load(compileGraph(dagManifest([task("a"), task("b", ["a"])])), []);
     model.start(1);
-    expect(model.takeChanges().map(({ instance, from }) => [instance.node.id, from, instance.state])).toEqual(
-      [
-        ["a", null, "scheduled"],
-        ["b", null, "none"],
-      ],
-    );
+    expect(
+      model.drainChanges().map(({ instance, from }) => [instance.node.id, from, instance.state]),
+    ).toEqual([
+      ["a", null, "scheduled"],
+      ["b", null, "none"],
+    ]);
   });
 });
 

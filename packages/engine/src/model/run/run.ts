@@ -14,15 +14,15 @@ import type { Counters } from "../graph/trigger-rules.ts";
 import type { ExpansionRow, Expansions, ScopePlace } from "../map/expansions.ts";
 import { type MapChanges, Mapping } from "../map/mapping.ts";
 import type { Drive } from "../signal/drive.ts";
+import { type Cancel, Commands } from "./commands.ts";
+import { Evaluation } from "./evaluation.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import { loadTable } from "./loading.ts";
 import { Moves } from "./moves.ts";
-import { type Cancel, Orders } from "./orders.ts";
 import type { RunEvent } from "./run-event.ts";
 import { failedAndAfter } from "./run-retry.ts";
 import { type RunVerdict, runVerdict } from "./run-verdict.ts";
-import { Settling } from "./settling.ts";
 import { isFinished, OCCUPYING, type TaskState } from "./states.ts";
 import type { Tally } from "./tally.ts";
 
@@ -51,11 +51,11 @@ export class RunModel {
 
   readonly #table: InstanceTable;
   readonly #moves: Moves;
-  readonly #orders: Orders | null;
+  readonly #commands: Commands | null;
   /** null: the DAG has no maps. */
   readonly #mapping: Mapping | null;
   readonly #branches: Branches;
-  readonly #settling: Settling;
+  readonly #evaluation: Evaluation;
 
   /** Tasks without a row get a new instance (a change from null); rows without a task are ignored. */
   static load(graph: Graph, rows: readonly InstanceRow[], journal: RunJournal = {}): RunModel {
@@ -69,17 +69,17 @@ export class RunModel {
     this.drive = drive;
     this.#table = table;
     this.#moves = new Moves(table);
-    this.#orders = drive && new Orders(table, this.#moves, drive);
+    this.#commands = drive && new Commands(table, this.#moves, drive);
     const end = (instance: Instance, state: TaskState, reason: string) => this.#end(instance, state, reason);
     this.#mapping = graph.scopes.length > 0 ? new Mapping(table, end) : null;
     this.#branches = new Branches(table, skips, (instance, reason) => end(instance, "skipped", reason));
-    const [moves, branches, mapping, orders] = [this.#moves, this.#branches, this.#mapping, this.#orders];
-    this.#settling = new Settling({ table, moves, branches, mapping, orders, end });
+    const [moves, branches, mapping, orders] = [this.#moves, this.#branches, this.#mapping, this.#commands];
+    this.#evaluation = new Evaluation({ table, moves, branches, mapping, commands: orders, end });
   }
 
   /** The number of evaluated instances so far: the measure of work. */
-  get looks(): number {
-    return this.#settling.looks;
+  get evaluations(): number {
+    return this.#evaluation.evaluations;
   }
 
   get counts(): Readonly<Tally> {
@@ -107,43 +107,43 @@ export class RunModel {
     this.#table.groups?.start();
     for (const slot of this.#table.slots) {
       for (const instance of slot.instances) this.#resume(instance);
-      this.#orders?.noteLoaded(slot);
+      this.#commands?.recordLoaded(slot);
       this.#table.reconsider(slot);
     }
-    this.#settling.settle();
+    this.#evaluation.evaluate();
   }
 
   /** False: ignored, because the instance is unknown, the attempt is not its current one, or its state forbids it. */
   apply(event: RunEvent, now: number): boolean {
     this.#moves.now = now;
     const isApplied = this.#dispatch(event);
-    if (isApplied) this.#settling.settle();
+    if (isApplied) this.#evaluation.evaluate();
     return isApplied;
   }
 
   /** Instances that became `scheduled` since the last call. Their try number is already that of the coming try. */
-  takeReady(): Instance[] {
-    return this.#moves.takeReady();
+  drainReady(): Instance[] {
+    return this.#moves.drainReady();
   }
 
   /** Instances held for earlier runs of the DAG since the last call; each waits for `gateOpened`. */
-  takeGated(): Instance[] {
-    return this.#settling.takeGated().filter(({ gate }) => gate === "waiting");
+  drainGated(): Instance[] {
+    return this.#evaluation.drainGated().filter(({ gate }) => gate === "waiting");
   }
 
   /** Maps that need the length of their list; each waits for `expanded` or `unmappable`. */
-  takeExpandable(): ScopePlace[] {
-    return this.#mapping?.takeExpandable() ?? [];
+  drainExpandable(): ScopePlace[] {
+    return this.#mapping?.drainExpandable() ?? [];
   }
 
   /** The changes of maps, to be stored before the other changes; null: none. */
-  takeMapChanges(): MapChanges | null {
-    return this.#mapping?.takeChanges() ?? null;
+  drainMapChanges(): MapChanges | null {
+    return this.#mapping?.drainChanges() ?? null;
   }
 
   /** New instances of labelled maps, to be named with `label` before they are stored. */
-  takeUnlabelled(): Instance[] {
-    return this.#mapping?.takeUnlabelled() ?? [];
+  drainUnlabelled(): Instance[] {
+    return this.#mapping?.drainUnlabelled() ?? [];
   }
 
   label(instance: Instance, label: string): void {
@@ -161,7 +161,7 @@ export class RunModel {
     const made = this.#mapping?.make(most) ?? 0;
     if (made === 0) return 0;
     this.#branches.repeat();
-    this.#settling.settle();
+    this.#evaluation.evaluate();
     return made;
   }
 
@@ -170,16 +170,16 @@ export class RunModel {
   }
 
   /** The net changes of instances since the last call. They count as committed from now on. */
-  takeChanges(): Change[] {
-    return this.#table.takeChanges();
+  drainChanges(): Change[] {
+    return this.#table.drainChanges();
   }
 
   /** The transaction with these changes failed: the next `takeChanges` returns them again. */
-  giveBack(changes: readonly Change[], others: OtherChanges = {}): void {
-    this.#table.giveBack(changes);
-    if (others.maps) this.#mapping?.giveBack(others.maps);
-    if (others.groups) this.#table.groups?.giveBack(others.groups);
-    this.drive?.giveBack();
+  restoreChanges(changes: readonly Change[], others: OtherChanges = {}): void {
+    this.#table.restoreChanges(changes);
+    if (others.maps) this.#mapping?.restoreChanges(others.maps);
+    if (others.groups) this.#table.groups?.restoreChanges(others.groups);
+    this.drive?.restoreChanges();
   }
 
   /** Groups with retries, callbacks or notices; null: none. */
@@ -193,12 +193,12 @@ export class RunModel {
     this.#moves.now = now;
     for (const instance of instances) this.#moves.beginAgain(instance, archive);
     this.#branches.repeat();
-    this.#settling.settle();
+    this.#evaluation.evaluate();
     return true;
   }
 
   verdict(): RunVerdict {
-    const isOpen = this.drive?.isOpen === true || this.#orders?.isPending === true;
+    const isOpen = this.drive?.isOpen === true || this.#commands?.isPending === true;
     return isOpen ? { state: "running" } : runVerdict(this.counts);
   }
 
@@ -210,24 +210,24 @@ export class RunModel {
   /** Finished tasks with a waiting start begin again, unless their end has to be stored first (orders.ts). */
   beginAgain(now: number, archive: (instance: Instance) => void): boolean {
     this.#moves.now = now;
-    const hasBegun = this.#orders?.beginAgain(archive) === true;
-    if (hasBegun) this.#settling.settle();
+    const hasBegun = this.#commands?.beginAgain(archive) === true;
+    if (hasBegun) this.#evaluation.evaluate();
     return hasBegun;
   }
 
   /** Whether a finished task starts again in the next turn, because its end has to be stored first. */
   get isPending(): boolean {
-    return this.#orders?.isPending === true;
+    return this.#commands?.isPending === true;
   }
 
   /** Attempts to be stopped, since the last call. The owner stops them once the changes are stored. */
-  takeCancels(): Cancel[] {
-    return this.#orders?.takeCancels() ?? [];
+  drainCancels(): Cancel[] {
+    return this.#commands?.drainCancels() ?? [];
   }
 
   /** Waiting instances that released their pool slots since the last call. */
-  takeReleased(): Instance[] {
-    return this.#orders?.takeReleased() ?? [];
+  drainReleased(): Instance[] {
+    return this.#commands?.drainReleased() ?? [];
   }
 
   /** Why the current attempt of a task has to stop; null: it does not. */
@@ -247,11 +247,11 @@ export class RunModel {
   fireRetries(now: number): number {
     let fired = 0;
     const { moments } = this.#moves;
-    for (let due = moments.takeRetry(now); due; due = moments.takeRetry(now)) {
+    for (let due = moments.nextRetry(now); due; due = moments.nextRetry(now)) {
       const { node, mapIndex } = due;
       if (this.apply({ type: "retryDue", taskId: node.id, mapIndex }, now)) fired++;
     }
-    for (const taskId of this.drive?.takeTicks(now) ?? []) {
+    for (const taskId of this.drive?.consumeTicks(now) ?? []) {
       this.apply({ type: "ordered", taskId, action: "start", reason: "its time", atMost: 1 }, now);
       fired++;
     }
@@ -264,8 +264,8 @@ export class RunModel {
   }
 
   /** Deferred instances whose wait has timed out. The owner has to decide their result in the same turn. */
-  takeOverdue(now: number): Instance[] {
-    return this.#moves.moments.takeOverdue(now);
+  nextOverdue(now: number): Instance[] {
+    return this.#moves.moments.nextOverdue(now);
   }
 
   /** Continues a loaded instance from its stored state. */
@@ -273,16 +273,16 @@ export class RunModel {
     const { state } = instance;
     if (state === "scheduled") this.#moves.isReady(instance);
     if (state === "up_for_retry" || state === "up_for_reschedule") this.#moves.sleep(instance);
-    if (state === "deferred") this.#moves.moments.note(instance);
+    if (state === "deferred") this.#moves.moments.add(instance);
   }
 
   #dispatch(event: RunEvent): boolean {
     if (event.type === "halted") return this.#halt(event);
     if (event.type === "expanded" || event.type === "unmappable")
       return this.#mapping?.answer(event) === true;
-    if (event.type === "heard") return this.#orders?.hear(event.heard) === true;
-    if (event.type === "ordered") return this.#orders?.carryOut(event) === true;
-    if (event.type === "closed") return this.#orders?.close(event.reason) === true;
+    if (event.type === "heard") return this.#commands?.receive(event.heard) === true;
+    if (event.type === "ordered") return this.#commands?.carryOut(event) === true;
+    if (event.type === "closed") return this.#commands?.close(event.reason) === true;
     const instance = this.get(event.taskId, event.mapIndex);
     if (!instance) return false;
     switch (event.type) {
@@ -294,7 +294,7 @@ export class RunModel {
         return this.#moves.defer(instance, event);
       case "gateOpened":
         if (instance.gate !== "waiting") return false;
-        this.#table.letGo(instance);
+        this.#table.releaseGate(instance);
         instance.gate = "open";
         // Its upstream may have started again in the meantime.
         this.#table.reconsiderOne(instance);
@@ -312,7 +312,7 @@ export class RunModel {
     const isOut = state === "queued" || state === "running";
     const isStopping = this.stopping(instance) !== null;
     if (event.type === "stopped")
-      return isStopping && OCCUPYING.has(state) && this.#orders!.stopped(instance, event.at);
+      return isStopping && OCCUPYING.has(state) && this.#commands!.stopped(instance, event.at);
     if (event.type === "restarted")
       return !isStopping && state === "restarting" && this.#moves.restart(instance);
     // Only its success, or `stopped`, ends an attempt that was asked to stop.
@@ -333,7 +333,7 @@ export class RunModel {
       case "lost":
         if (!isOut) return false;
         this.#moves.lose(instance, event);
-        this.#noteEnd(instance);
+        this.#recordEnd(instance);
         return true;
     }
     if (!isOut && state !== "deferred") return false;
@@ -348,15 +348,15 @@ export class RunModel {
       case "succeeded":
         this.#moves.end(instance, "success", { at: event.at, reason: null });
         this.#branches.spoke(instance, event.skip);
-        this.#orders?.noteSuccess(instance);
+        this.#commands?.recordSuccess(instance);
         break;
     }
-    this.#noteEnd(instance);
+    this.#recordEnd(instance);
     return true;
   }
 
-  #noteEnd(instance: Instance): void {
-    if (isFinished(instance.state)) this.#orders?.noteFinished(instance);
+  #recordEnd(instance: Instance): void {
+    if (isFinished(instance.state)) this.#commands?.recordFinished(instance);
   }
 
   #wakeUp(instance: Instance): boolean {
@@ -365,13 +365,13 @@ export class RunModel {
     if (instance.state === "up_for_reschedule") return this.#moves.schedule(instance, "sameTry");
     if (this.#table.verdictOn(instance) === "run") return this.#moves.schedule(instance, "newTry");
     // Its upstream was cleared or starts again: it waits like a new task, and consumes a start added for its upstream.
-    if (this.drive?.needsStart(instance.node.id) === false) this.drive.takeStart(instance.node.id);
+    if (this.drive?.needsStart(instance.node.id) === false) this.drive.consumeStart(instance.node.id);
     return this.#moves.reset(instance);
   }
 
   #end(instance: Instance, state: TaskState, reason: string): void {
     this.#moves.end(instance, state, { at: this.#moves.now, reason });
-    this.#noteEnd(instance);
+    this.#recordEnd(instance);
   }
 
   #halt(event: Extract<RunEvent, { type: "halted" }>): boolean {
@@ -386,7 +386,7 @@ export class RunModel {
       if (isTeardown) this.#table.reconsider(slot);
       for (const instance of instances) {
         if (isTeardown || isFinished(instance.state)) continue;
-        if (instance.state === "none") this.#orders?.endStart(instance);
+        if (instance.state === "none") this.#commands?.endStart(instance);
         this.#moves.halt(instance, event);
         hasEnded = true;
       }

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
 import { startsAfter } from "../../../test/reference/stored-starts.ts";
 import { Drive, HEALTHY_MS, isDriven, type StoredDrive, storedDrive } from "./drive.ts";
-import type { Heard } from "./signal-condition.ts";
+import type { Fact } from "./signal-condition.ts";
 import { RuleSet } from "./signal-rules.ts";
 import type { StoredStart } from "./waiting-starts.ts";
 
@@ -12,7 +12,7 @@ const signal = (key: string): SignalCondition => {
   return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false };
 };
 const all = (...keys: string[]): SignalCondition => ({ kind: "all", of: keys.map(signal) });
-const heard = (key: string): Heard => {
+const heard = (key: string): Fact => {
   return { kind: "signal", namespace: "default", key, value: null, version: 1, from: null };
 };
 const everyMs = (ms: number) => ({ kind: "interval", everyMs: ms, style: "trigger" }) as const;
@@ -39,8 +39,8 @@ function loaded(
 
 /** As loaded by the next owner; for a drive without stored state. */
 const reloaded = (drive: Drive) => {
-  const stored = JSON.parse(JSON.stringify(drive.takeState() ?? {})) as StoredDrive;
-  return loaded({ stored, starts: startsAfter([], drive.takeStarts()) });
+  const stored = JSON.parse(JSON.stringify(drive.drainState() ?? {})) as StoredDrive;
+  return loaded({ stored, starts: startsAfter([], drive.drainStarts()) });
 };
 
 test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
@@ -58,40 +58,40 @@ test.each<[string, Partial<TaskManifest>, Partial<DagManifest>, boolean]>([
 describe("the stored state", () => {
   test("is complete after any change, and null without one", () => {
     const drive = driveOf();
-    expect(drive.takeState()).toBeNull();
+    expect(drive.drainState()).toBeNull();
     drive.setStopping("s", "Ann");
     drive.countFailure("s", 5);
-    drive.hear(heard("a"));
-    expect(drive.takeState()).toEqual({
+    drive.receive(heard("a"));
+    expect(drive.drainState()).toEqual({
       rules: [expect.objectContaining({ taskId: "t", ruleIndex: 0 })],
       tasks: { tick: { tickAt: 1_100 }, s: { stopping: "Ann", failures: 1 } },
     });
     drive.addStart("t");
-    expect(drive.takeState()).toBeNull();
-    expect(drive.takeStarts()).toMatchObject([{ taskId: "t", added: [{ cause: null }] }]);
-    expect(drive.takeStarts()).toEqual([]);
+    expect(drive.drainState()).toBeNull();
+    expect(drive.drainStarts()).toMatchObject([{ taskId: "t", added: [{ cause: null }] }]);
+    expect(drive.drainStarts()).toEqual([]);
     drive.setStopping("s", "Ann");
     drive.forgetStarts("tick");
-    drive.takeStart("tick");
-    expect([drive.takeState(), drive.takeStarts()]).toEqual([null, []]);
+    drive.consumeStart("tick");
+    expect([drive.drainState(), drive.drainStarts()]).toEqual([null, []]);
   });
 
   test("is returned again after giveBack, with later changes", () => {
     const drive = driveOf();
-    drive.hear(heard("a"));
+    drive.receive(heard("a"));
     drive.addStart("t");
-    const lost = [drive.takeState(), drive.takeStarts()];
-    drive.giveBack();
-    expect([drive.takeState(), drive.takeStarts()]).toEqual(lost);
-    drive.giveBack();
+    const lost = [drive.drainState(), drive.drainStarts()];
+    drive.restoreChanges();
+    expect([drive.drainState(), drive.drainStarts()]).toEqual(lost);
+    drive.restoreChanges();
     drive.addStart("t");
-    expect(drive.takeStarts()).toMatchObject([
+    expect(drive.drainStarts()).toMatchObject([
       { from: 0, before: 0, added: [{ ordinal: 0 }, { ordinal: 1 }] },
     ]);
-    drive.takeStart("t");
-    drive.takeStarts();
-    drive.giveBack();
-    expect(drive.takeStarts()).toEqual([{ taskId: "t", from: 0, before: 1, added: [] }]);
+    drive.consumeStart("t");
+    drive.drainStarts();
+    drive.restoreChanges();
+    expect(drive.drainStarts()).toEqual([{ taskId: "t", from: 0, before: 1, added: [] }]);
   });
 
   test("has the cause of each start, in the order of the starts, and the cause of the last try", () => {
@@ -100,16 +100,16 @@ describe("the stored state", () => {
     drive.addStart("t");
     drive.addStart("t", undefined, { start: [5, 6] });
     drive.addStart("t", undefined, { restart: [7] });
-    drive.takeStart("t");
+    drive.consumeStart("t");
     drive.restarted("t", [8]);
-    const stored = drive.takeState() ?? {};
+    const stored = drive.drainState() ?? {};
     expect(stored.tasks?.["t"]).toEqual({ cause: { start: [4], restart: [8] } });
-    const starts = startsAfter([], drive.takeStarts());
+    const starts = startsAfter([], drive.drainStarts());
     expect(starts.map(({ cause }) => cause)).toEqual([null, { start: [5, 6] }, { restart: [7] }]);
     const next = loaded({ stored, starts });
     const seen = [next.startedBy("t")];
     for (let start = 0; start < 4; start++) {
-      next.takeStart("t");
+      next.consumeStart("t");
       seen.push(next.startedBy("t"));
     }
     expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
@@ -119,22 +119,22 @@ describe("the stored state", () => {
     const drive = driveOf();
     const burst = 1_000;
     for (let n = 0; n < burst; n++) drive.addStart("t", undefined, { start: [n] });
-    const sizes = [JSON.stringify(drive.takeStarts()).length];
+    const sizes = [JSON.stringify(drive.drainStarts()).length];
     for (let n = 0; n < burst; n++) {
-      drive.takeStart("t");
-      sizes.push(JSON.stringify([drive.takeState(), drive.takeStarts()]).length);
+      drive.consumeStart("t");
+      sizes.push(JSON.stringify([drive.drainState(), drive.drainStarts()]).length);
     }
     // The first change has all starts; each later one has the size of one start, for any number of waiting starts.
     expect(Math.max(...sizes.slice(1))).toBeLessThan(300);
-    expect(drive.takeStarts()).toEqual([]);
+    expect(drive.drainStarts()).toEqual([]);
   });
 
   test("keeps a partly fulfilled condition for the next owner", () => {
     const drive = driveOf();
-    drive.hear(heard("a"));
+    drive.receive(heard("a"));
     const next = reloaded(drive);
-    expect(next.hear(heard("b"))).toMatchObject([{ taskId: "t", action: "start" }]);
-    expect(reloaded(next).hear(heard("b"))).toEqual([]);
+    expect(next.receive(heard("b"))).toMatchObject([{ taskId: "t", action: "start" }]);
+    expect(reloaded(next).receive(heard("b"))).toEqual([]);
   });
 
   test("of an empty row is that of a new drive", () => {
@@ -150,7 +150,7 @@ describe("starts", () => {
     drive.addStart("t", 1);
     expect(drive.starts("t")).toBe(3);
     expect(reloaded(drive).starts("t")).toBe(3);
-    drive.takeStart("t");
+    drive.consumeStart("t");
     drive.forgetStarts("t");
     drive.addStart("t", 1);
     drive.addStart("t", 1);
@@ -162,18 +162,18 @@ describe("ticks", () => {
   test("count from the start of the run, and missed ticks count as one", () => {
     const drive = driveOf();
     expect([drive.nextTickAt(), drive.tickAt("tick"), drive.tickAt("t")]).toEqual([1_100, 1_100, null]);
-    expect(drive.takeTicks(1_099)).toEqual([]);
-    expect(drive.takeTicks(1_100)).toEqual(["tick"]);
-    expect(drive.takeTicks(1_550)).toEqual(["tick"]);
+    expect(drive.consumeTicks(1_099)).toEqual([]);
+    expect(drive.consumeTicks(1_100)).toEqual(["tick"]);
+    expect(drive.consumeTicks(1_550)).toEqual(["tick"]);
     expect(drive.nextTickAt()).toBe(1_600);
   });
 
   test("that fell due while the run had no owner are neither lost nor repeated", () => {
     const drive = driveOf();
-    drive.takeTicks(1_150);
+    drive.consumeTicks(1_150);
     const next = reloaded(drive);
-    expect(next.takeTicks(1_450)).toEqual(["tick"]);
-    expect(next.takeTicks(1_450)).toEqual([]);
+    expect(next.consumeTicks(1_450)).toEqual(["tick"]);
+    expect(next.consumeTicks(1_450)).toEqual([]);
     expect(next.nextTickAt()).toBe(1_500);
   });
 });
@@ -192,7 +192,7 @@ describe("open and closed", () => {
       taskManifest(taskId, { rules: [{ action: "start", when: signal("a"), once: true }] });
     const drive = driveOf(undefined, {}, [once("t")]);
     expect(drive.isOpen).toBe(true);
-    drive.hear(heard("a"));
+    drive.receive(heard("a"));
     expect(drive.isOpen).toBe(false);
     expect(driveOf(undefined, {}, [taskManifest("t", { every: everyMs(5) })]).isOpen).toBe(true);
     const reacts = [{ namespace: "default", key: "a" }];
@@ -202,13 +202,13 @@ describe("open and closed", () => {
 
   test("ignores signals and ticks when closed, also after a reload", () => {
     const drive = driveOf();
-    drive.hear(heard("a"));
+    drive.receive(heard("a"));
     drive.close("Ann");
     drive.close("Bo");
     for (const each of [drive, reloaded(drive)]) {
       expect([each.closed, each.isOpen, each.nextTickAt()]).toEqual(["Ann", false, null]);
-      expect(each.takeTicks(9_000)).toEqual([]);
-      expect([...each.hear(heard("a")), ...each.hear(heard("b"))]).toEqual([]);
+      expect(each.consumeTicks(9_000)).toEqual([]);
+      expect([...each.receive(heard("a")), ...each.receive(heard("b"))]).toEqual([]);
     }
   });
 });

@@ -8,7 +8,7 @@
  */
 import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import { nextTick } from "../calendar/timetable.ts";
-import type { Heard } from "./signal-condition.ts";
+import type { Fact } from "./signal-condition.ts";
 import type { ListeningRun } from "./signal-condition-match.ts";
 import { type Firing, RuleBook, type RuleReport, type RuleSet, type StoredRule } from "./signal-rules.ts";
 import { type Cause, type StartChanges, type StoredStart, WaitingStarts } from "./waiting-starts.ts";
@@ -17,7 +17,7 @@ import { type Cause, type StartChanges, type StoredStart, WaitingStarts } from "
 export const HEALTHY_MS = 60_000;
 
 /** A failed `onSignal` call that will be retried; later signals of the task wait for its result. */
-export interface Asking {
+export interface FailedOnSignal {
   readonly key: string;
   readonly version: number;
   readonly attempts: number;
@@ -30,7 +30,7 @@ export interface Asking {
 interface StoredTask {
   /** The cause of the try that started last. */
   readonly cause?: Cause;
-  readonly asking?: Asking;
+  readonly failedOnSignal?: FailedOnSignal;
   readonly stopping?: string;
   readonly failures?: number;
   readonly tickAt?: number;
@@ -51,7 +51,7 @@ interface TaskDrive {
   readonly waiting: WaitingStarts;
   /** The cause of the try that started last. */
   cause: Cause | null;
-  asking: Asking | null;
+  failedOnSignal: FailedOnSignal | null;
   /** Why its current attempt has to stop. */
   stopping: string | null;
   /** Consecutive failures of a streaming task. */
@@ -126,8 +126,8 @@ export class Drive {
   }
 
   /** The rules that fire, in the order in which they act. */
-  hear(heard: Heard): Firing[] {
-    return this.#closed === null ? this.#book.hear(heard) : [];
+  receive(heard: Fact): Firing[] {
+    return this.#closed === null ? this.#book.receive(heard) : [];
   }
 
   needsStart(taskId: string): boolean {
@@ -146,9 +146,9 @@ export class Drive {
   }
 
   /** Consumes the oldest start. Without one, the try that begins now has no signal as its cause. */
-  takeStart(taskId: string): void {
+  consumeStart(taskId: string): void {
     const task = this.#task(taskId);
-    const cause = task.waiting.take();
+    const cause = task.waiting.consume();
     if (cause === null && task.cause === null) return;
     task.cause = cause;
     this.#isDirty = true;
@@ -178,14 +178,14 @@ export class Drive {
   }
 
   /** The failed `onSignal` call of the task; null: none. */
-  asking(taskId: string): Asking | null {
-    return this.#task(taskId).asking;
+  failedOnSignal(taskId: string): FailedOnSignal | null {
+    return this.#task(taskId).failedOnSignal;
   }
 
-  setAsking(taskId: string, asking: Asking | null): void {
+  setFailedOnSignal(taskId: string, asking: FailedOnSignal | null): void {
     const task = this.#task(taskId);
-    if (task.asking === null && asking === null) return;
-    task.asking = asking;
+    if (task.failedOnSignal === null && asking === null) return;
+    task.failedOnSignal = asking;
     this.#isDirty = true;
   }
 
@@ -230,7 +230,7 @@ export class Drive {
   }
 
   /** The tasks with a due tick; missed ticks count as one. */
-  takeTicks(now: number): string[] {
+  consumeTicks(now: number): string[] {
     const due: string[] = [];
     for (const task of this.#ticking) {
       if (task.tickAt === null || task.tickAt > now) continue;
@@ -242,8 +242,8 @@ export class Drive {
   }
 
   /** The state without the waiting starts, if it has changed since the last call; otherwise null. */
-  takeState(): StoredDrive | null {
-    for (const rule of this.#book.takeChanges()) {
+  drainState(): StoredDrive | null {
+    for (const rule of this.#book.drainChanges()) {
       this.#rules.set(nameOf(rule), rule);
       this.#isDirty = true;
     }
@@ -253,19 +253,19 @@ export class Drive {
   }
 
   /** The changes of the waiting starts since the last call. */
-  takeStarts(): StartChanges[] {
+  drainStarts(): StartChanges[] {
     const changes: StartChanges[] = [];
     for (const { waiting } of this.#tasks.values()) {
-      const changed = waiting.takeChanges();
+      const changed = waiting.drainChanges();
       if (changed !== null) changes.push(changed);
     }
     return changes;
   }
 
   /** The last state was not stored: the next `takeState` and `takeStarts` return it again. */
-  giveBack(): void {
+  restoreChanges(): void {
     this.#isDirty = true;
-    for (const { waiting } of this.#tasks.values()) waiting.giveBack();
+    for (const { waiting } of this.#tasks.values()) waiting.restoreChanges();
   }
 
   report(): RuleReport[] {
@@ -274,10 +274,10 @@ export class Drive {
 
   #state(): StoredDrive {
     const tasks: Record<string, StoredTask> = {};
-    for (const [taskId, { asking, cause, failures, stopping, tickAt }] of this.#tasks) {
+    for (const [taskId, { failedOnSignal: asking, cause, failures, stopping, tickAt }] of this.#tasks) {
       const stored: StoredTask = {
         ...(cause !== null && { cause }),
-        ...(asking !== null && { asking }),
+        ...(asking !== null && { failedOnSignal: asking }),
         ...(stopping !== null && { stopping }),
         ...(failures > 0 && { failures }),
         ...(tickAt !== null && { tickAt }),
@@ -299,7 +299,7 @@ export class Drive {
       needsStart: needsStart(manifest),
       waiting,
       cause: stored.cause ?? null,
-      asking: stored.asking ?? null,
+      failedOnSignal: stored.failedOnSignal ?? null,
       stopping: stored.stopping ?? null,
       failures: stored.failures ?? 0,
       tickAt: this.#closed !== null ? null : (stored.tickAt ?? firstTick ?? null),

@@ -31,7 +31,7 @@ export const NO_RUN: ListeningRun = { dagId: "", runId: "", conf: null };
 const MAX_DEPTH = 1_000;
 
 /** Whether a signal matches a leaf of a run; `equals` is evaluated separately. */
-export function hears(leaf: SignalLeaf, signal: SignalFacts, run: ListeningRun): boolean {
+export function matchesSignal(leaf: SignalLeaf, signal: SignalFacts, run: ListeningRun): boolean {
   return (
     namesMatch(leaf, signal) &&
     (!leaf.inRun || isSameRun(signal.from, run)) &&

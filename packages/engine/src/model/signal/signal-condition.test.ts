@@ -6,10 +6,10 @@ import {
   compileCondition,
   describeState,
   emptyState,
-  type Heard,
+  type Fact,
   loadState,
 } from "./signal-condition.ts";
-import { fitsWait, hears, NO_RUN, type SignalLeaf, valueAt } from "./signal-condition-match.ts";
+import { fitsWait, matchesSignal, NO_RUN, type SignalLeaf, valueAt } from "./signal-condition-match.ts";
 
 const RUN = { dagId: "d", runId: "r", conf: { order: { id: "A-7", items: [{ n: 1 }] } } };
 
@@ -17,7 +17,7 @@ function leaf(key: string, more: Partial<SignalLeaf> = {}): SignalLeaf {
   return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false, ...more };
 }
 
-function heard(key: string, value: Json = null, version = 1): Extract<Heard, { kind: "signal" }> {
+function heard(key: string, value: Json = null, version = 1): Extract<Fact, { kind: "signal" }> {
   return { kind: "signal", namespace: "default", key, value, version, from: null };
 }
 
@@ -44,21 +44,21 @@ describe("where", () => {
     ["a path missing in the conf", { id: { $conf: "order.price" } }, { id: null }, false],
     ["an inherited path of the conf", { id: { $conf: "order.constructor" } }, { id: "A-7" }, false],
   ])("%s", (_, where, value, expected) => {
-    expect(hears(leaf("a", { where }), heard("a", value), RUN)).toBe(expected);
+    expect(matchesSignal(leaf("a", { where }), heard("a", value), RUN)).toBe(expected);
   });
 
   test("a value in a conf is not resolved as a reference", () => {
     const conf: Json = { a: { $conf: "a" } };
     const listens = leaf("a", { where: { $conf: "a" } });
-    expect(hears(listens, heard("a", { x: 1 }), { ...RUN, conf })).toBe(false);
-    expect(hears(listens, heard("a", { $conf: "a" }), { ...RUN, conf })).toBe(true);
+    expect(matchesSignal(listens, heard("a", { x: 1 }), { ...RUN, conf })).toBe(false);
+    expect(matchesSignal(listens, heard("a", { $conf: "a" }), { ...RUN, conf })).toBe(true);
   });
 
   test("deeply nested values count as different and do not exhaust the stack", () => {
     const deep = JSON.parse(`${"[".repeat(5_000)}${"]".repeat(5_000)}`) as Json;
-    expect(hears(leaf("a", { where: { $conf: "x" } }), heard("a", deep), { ...RUN, conf: { x: deep } })).toBe(
-      false,
-    );
+    expect(
+      matchesSignal(leaf("a", { where: { $conf: "x" } }), heard("a", deep), { ...RUN, conf: { x: deep } }),
+    ).toBe(false);
     const wait = { namespace: "default", key: "a", where: null, equals: { value: deep }, inRun: null };
     expect(fitsWait(wait, heard("a", deep))).toBe(false);
   });
@@ -142,7 +142,7 @@ describe("for people", () => {
       { kind: "task", taskId: "load" },
     ),
   );
-  const after = (...all: Heard[]): ConditionState =>
+  const after = (...all: Fact[]): ConditionState =>
     all.reduce((state, each) => advance(condition, state, each, RUN).state, emptyState(condition));
 
   test("shows a condition as its author wrote it", () => {
@@ -152,7 +152,7 @@ describe("for people", () => {
   });
 
   test("lists only the missing parts", () => {
-    const missing = (...all: Heard[]) => describeState(condition, after(...all)).missing;
+    const missing = (...all: Fact[]) => describeState(condition, after(...all)).missing;
     expect(missing()).toBe('team:a and (b where {"n":1} or (c = 2 and d.* from this run)) and task load');
     const team = { ...heard("a"), namespace: "team" };
     expect(missing(team, heard("b", { n: 1 }))).toBe("task load");

@@ -9,16 +9,16 @@
 import type { Json, SignalCondition } from "@tradewind/sdk/manifest";
 import { ModelError } from "../run/errors.ts";
 import {
-  hears,
   isSameJson,
   type ListeningRun,
+  matchesSignal,
   namesMatch,
   type SignalFacts,
   type SignalLeaf,
 } from "./signal-condition-match.ts";
 
 /** An input of a condition: a signal, or the success of a task of the same run. */
-export type Heard =
+export type Fact =
   | ({ readonly kind: "signal" } & SignalFacts)
   | { readonly kind: "task"; readonly taskId: string; readonly version: number | null };
 
@@ -98,10 +98,10 @@ export function loadState(condition: CompiledCondition, stored: Json | undefined
 export function advance(
   condition: CompiledCondition,
   state: ConditionState,
-  heard: Heard,
+  heard: Fact,
   run: ListeningRun,
 ): Advance {
-  const next = hear(condition, state, heard, run);
+  const next = addFact(condition, state, heard, run);
   if (next === state || !isTrue(condition, next)) return { state: next, fired: false, by: [] };
   const by = next.leaves.filter((leaf) => leaf?.met === true) as LeafState[];
   return { state: spent(condition, next), fired: true, by };
@@ -123,10 +123,10 @@ function isShown(value: Json): boolean {
 }
 
 /** The state after one more input, for a caller that evaluates it later; the same object if nothing matched. */
-export function hear(
+export function addFact(
   condition: CompiledCondition,
   state: ConditionState,
-  heard: Heard,
+  heard: Fact,
   run: ListeningRun,
 ): ConditionState {
   let leaves: (LeafState | null)[] | null = null;
@@ -146,7 +146,7 @@ export function isTrue(condition: CompiledCondition, state: ConditionState): boo
 /** null: the leaf does not match. */
 function leafAfter(
   leaf: SignalLeaf | TaskLeaf,
-  heard: Heard,
+  heard: Fact,
   run: ListeningRun,
   keepValues: boolean,
 ): LeafState | null {
@@ -154,7 +154,7 @@ function leafAfter(
     if (heard.kind !== "task" || heard.taskId !== leaf.taskId) return null;
     return { met: true, key: heard.taskId, version: heard.version };
   }
-  if (heard.kind !== "signal" || !hears(leaf, heard, run)) return null;
+  if (heard.kind !== "signal" || !matchesSignal(leaf, heard, run)) return null;
   const { key, version, value } = heard;
   const met = leaf.equals === null || isSameJson(leaf.equals.value, value);
   const isKept = keepValues || (leaf.equals !== null && isShown(value));

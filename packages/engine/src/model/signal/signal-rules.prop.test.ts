@@ -2,7 +2,7 @@
 import type { DagManifest, Json, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Heard } from "./signal-condition.ts";
+import type { Fact } from "./signal-condition.ts";
 import type { ListeningRun, SignalLeaf } from "./signal-condition-match.ts";
 import { RuleBook, RuleSet, type StoredRule } from "./signal-rules.ts";
 
@@ -82,15 +82,15 @@ function manifestOf(dag: {
   return { tasks: tasks as unknown as DagManifest["tasks"], stop: dag.stop };
 }
 
-function inOrder(given: readonly object[]): Heard[] {
-  return given.map((each, index) => ({ ...each, version: index + 1 }) as Heard);
+function inOrder(given: readonly object[]): Fact[] {
+  return given.map((each, index) => ({ ...each, version: index + 1 }) as Fact);
 }
 
 /** Remembers all inputs since it fired. */
 class NaiveRule {
   readonly #rule: SignalRule;
   readonly label: string;
-  #history: Heard[] = [];
+  #history: Fact[] = [];
   #isOver = false;
 
   constructor(rule: SignalRule, label: string) {
@@ -98,7 +98,7 @@ class NaiveRule {
     this.label = label;
   }
 
-  fires(heard: Heard): boolean {
+  fires(heard: Fact): boolean {
     if (this.#isOver) return false;
     this.#history.push(heard);
     if (!holds(this.#rule.when, this.#history)) return false;
@@ -108,7 +108,7 @@ class NaiveRule {
   }
 }
 
-function holds(condition: SignalCondition, history: readonly Heard[]): boolean {
+function holds(condition: SignalCondition, history: readonly Fact[]): boolean {
   switch (condition.kind) {
     case "all":
       return !condition.of.some((part) => !holds(part, history));
@@ -117,7 +117,7 @@ function holds(condition: SignalCondition, history: readonly Heard[]): boolean {
     case "task":
       return history.some((each) => each.kind === "task" && each.taskId === condition.taskId);
     case "signal": {
-      const mine = history.filter((each) => isMine(condition, each)) as Extract<Heard, { kind: "signal" }>[];
+      const mine = history.filter((each) => isMine(condition, each)) as Extract<Fact, { kind: "signal" }>[];
       const last = mine.at(-1);
       if (last === undefined || condition.equals === null) return last !== undefined;
       return sorted(last.value) === sorted(condition.equals.value);
@@ -125,7 +125,7 @@ function holds(condition: SignalCondition, history: readonly Heard[]): boolean {
   }
 }
 
-function isMine(leaf: SignalLeaf, heard: Heard): boolean {
+function isMine(leaf: SignalLeaf, heard: Fact): boolean {
   if (heard.kind !== "signal") return false;
   const fits = (pattern: string, name: string) =>
     new RegExp(`^${pattern.replaceAll(".", "\\.").replaceAll("*", ".*")}$`).test(name);
@@ -165,8 +165,8 @@ function naiveRules({ tasks, stop }: { tasks: SignalRule[][]; stop: SignalCondit
   return [...ofTasks, new NaiveRule({ action: "stop", when: stop, once: true }, "null/0/stop")];
 }
 
-function labels(book: RuleBook, heard: Heard): string[] {
-  return book.hear(heard).map(({ taskId, ruleIndex, action }) => `${taskId}/${ruleIndex}/${action}`);
+function labels(book: RuleBook, heard: Fact): string[] {
+  return book.receive(heard).map(({ taskId, ruleIndex, action }) => `${taskId}/${ruleIndex}/${action}`);
 }
 
 test("rules fire at the times, as often and in the order of the reference", () => {
@@ -192,7 +192,7 @@ test("a rule book that is stored and loaded at any point gives the same results"
       let moved = new RuleBook(set, RUN);
       inOrder(given).forEach((each, index) => {
         expect(labels(moved, each)).toEqual(labels(steady, each));
-        for (const row of moved.takeChanges()) rows.set(`${row.taskId}/${row.ruleIndex}`, row);
+        for (const row of moved.drainChanges()) rows.set(`${row.taskId}/${row.ruleIndex}`, row);
         // Detects a book that does not store a row for each of its changes.
         if (pauses.includes(index)) moved = new RuleBook(set, RUN, structuredClone([...rows.values()]));
         expect(moved.mayStart).toBe(steady.mayStart);
@@ -209,7 +209,7 @@ test("a rule on one signal fires once for each signal of a burst", () => {
       const rules: SignalRule[] = [{ action: "start", when, once: false }];
       const book = new RuleBook(new RuleSet(manifestOf({ tasks: [rules], stop: null })), RUN);
       const all = inOrder(given);
-      const fired = all.flatMap((each) => book.hear(each)).length;
+      const fired = all.flatMap((each) => book.receive(each)).length;
       const wanted = all.filter(
         (each) =>
           each.kind === "signal" &&
@@ -241,7 +241,7 @@ test("each firing of all() uses up its parts: it fires as often as the rarest pa
       const book = new RuleBook(new RuleSet(manifestOf({ tasks: [rules], stop: null })), RUN);
       const fired = inOrder(
         keys.map((key) => ({ kind: "signal", namespace: "default", key, value: null, from: null })),
-      ).map((each) => book.hear(each).length);
+      ).map((each) => book.receive(each).length);
       // As a text: up to the first signal of the other kind, then on from there.
       const expected = keys.join("").replaceAll(/a+b|b+a/g, (run) => `${"0".repeat(run.length - 1)}1`);
       expect(fired.join("")).toBe(expected.replaceAll(/[ab]/g, "0"));
@@ -255,13 +255,13 @@ test("a disarmed book does not fire, and inputs in between do not count when it 
     fc.property(dag, heard, heard, heard, (defined, before, meanwhile, after) => {
       const set = new RuleSet(manifestOf(defined));
       const book = new RuleBook(set, RUN);
-      for (const each of inOrder(before)) book.hear(each);
+      for (const each of inOrder(before)) book.receive(each);
       book.disarm();
       expect(book.mayStart).toBe(false);
-      for (const each of inOrder(meanwhile)) expect(book.hear(each)).toEqual([]);
+      for (const each of inOrder(meanwhile)) expect(book.receive(each)).toEqual([]);
       book.arm();
       const fresh = new RuleBook(set, RUN);
-      for (const each of inOrder(after)) expect(book.hear(each)).toEqual(fresh.hear(each));
+      for (const each of inOrder(after)) expect(book.receive(each)).toEqual(fresh.receive(each));
     }),
     { numRuns: 500 },
   );

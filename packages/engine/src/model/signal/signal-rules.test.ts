@@ -1,6 +1,6 @@
 import type { DagManifest, SignalCondition, SignalRule } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
-import type { Heard } from "./signal-condition.ts";
+import type { Fact } from "./signal-condition.ts";
 import type { SignalLeaf } from "./signal-condition-match.ts";
 import { RuleBook, RuleSet } from "./signal-rules.ts";
 
@@ -10,7 +10,7 @@ function leaf(key: string, more: Partial<SignalLeaf> = {}): SignalLeaf {
   return { kind: "signal", namespace: "default", key, where: null, equals: null, inRun: false, ...more };
 }
 
-function heard(key: string, version = 1): Heard {
+function heard(key: string, version = 1): Fact {
   return { kind: "signal", namespace: "default", key, value: null, version, from: null };
 }
 
@@ -32,7 +32,7 @@ describe("the rules for one signal", () => {
       { one: [rule("stop", leaf("a")), rule("start", leaf("*"))], two: [rule("restart", leaf("a"))] },
       leaf("a"),
     );
-    const firings = new RuleBook(set, RUN).hear(heard("a", 7));
+    const firings = new RuleBook(set, RUN).receive(heard("a", 7));
     expect(firings.map(({ taskId, ruleIndex, action }) => [taskId, ruleIndex, action])).toEqual([
       ["one", 0, "stop"],
       ["one", 1, "start"],
@@ -49,33 +49,33 @@ describe("the rules for one signal", () => {
     const set = ruleSet({ ...tasks, wild: [rule("start", leaf("k77*"))] });
     expect(set.candidates(heard("k7")).map(({ taskId }) => taskId)).toEqual(["t7"]);
     expect(set.candidates(heard("k771")).map(({ taskId }) => taskId)).toEqual(["t771", "wild"]);
-    expect(set.candidates({ ...heard("k7"), namespace: "team" } as Heard)).toEqual([]);
+    expect(set.candidates({ ...heard("k7"), namespace: "team" } as Fact)).toEqual([]);
     expect(set.candidates({ kind: "task", taskId: "k7", version: 1 })).toEqual([]);
   });
 
   test("are evaluated once each, even if several leaves match", () => {
     const twice: SignalCondition = { kind: "all", of: [leaf("a"), leaf("a", { where: {} }), leaf("*")] };
     const book = new RuleBook(ruleSet({ t: [rule("start", twice)] }), RUN);
-    expect(book.hear({ ...heard("a"), value: { n: 1 } } as Heard)).toHaveLength(1);
+    expect(book.receive({ ...heard("a"), value: { n: 1 } } as Fact)).toHaveLength(1);
   });
 });
 
 describe("a book", () => {
   test("returns changed states once, and no others", () => {
     const book = new RuleBook(ruleSet({ t: [rule("start", both), rule("stop", leaf("c"))] }), RUN);
-    expect(book.takeChanges()).toEqual([]);
-    book.hear(heard("a", 4));
-    expect(book.takeChanges()).toEqual([
+    expect(book.drainChanges()).toEqual([]);
+    book.receive(heard("a", 4));
+    expect(book.drainChanges()).toEqual([
       {
         taskId: "t",
         ruleIndex: 0,
         state: { leaves: [{ met: true, key: "a", version: 4 }, null], fired: 0, armed: true },
       },
     ]);
-    book.hear(heard("x"));
-    expect(book.takeChanges()).toEqual([]);
-    book.hear(heard("b"));
-    expect(book.takeChanges()).toEqual([
+    book.receive(heard("x"));
+    expect(book.drainChanges()).toEqual([]);
+    book.receive(heard("b"));
+    expect(book.drainChanges()).toEqual([
       { taskId: "t", ruleIndex: 0, state: { leaves: [null, null], fired: 1, armed: true } },
     ]);
   });
@@ -87,11 +87,11 @@ describe("a book", () => {
     });
     const book = new RuleBook(set, RUN);
     expect(book.mayStart).toBe(true);
-    book.hear(heard("a"));
+    book.receive(heard("a"));
     expect(book.mayStart).toBe(true);
     book.disarm("u");
     expect(book.mayStart).toBe(false);
-    expect(new RuleBook(set, RUN, book.takeChanges()).mayStart).toBe(false);
+    expect(new RuleBook(set, RUN, book.drainChanges()).mayStart).toBe(false);
     book.arm("u");
     expect(book.mayStart).toBe(true);
     expect(new RuleBook(ruleSet({ t: [rule("stop", leaf("a"))] }), RUN).mayStart).toBe(false);
@@ -103,13 +103,13 @@ describe("a book", () => {
       { taskId: "t", ruleIndex: 9, state: null },
     ];
     const book = new RuleBook(ruleSet({ t: [rule("start", leaf("a"))] }), RUN, gone);
-    expect(book.hear(heard("a"))).toHaveLength(1);
+    expect(book.receive(heard("a"))).toHaveLength(1);
   });
 
   test("reports the state of every rule", () => {
     const set = ruleSet({ t: [rule("start", both), rule("stop", leaf("c"), true)] }, leaf("end"));
     const book = new RuleBook(set, RUN);
-    for (const key of ["a", "c", "c"]) book.hear(heard(key));
+    for (const key of ["a", "c", "c"]) book.receive(heard(key));
     expect(book.report().map(({ leaves, ...rest }) => rest)).toEqual([
       {
         taskId: "t",

@@ -15,7 +15,7 @@ import {
   compileCondition,
   describeState,
   emptyState,
-  type Heard,
+  type Fact,
   type LeafState,
   loadState,
 } from "./signal-condition.ts";
@@ -63,7 +63,7 @@ export class RuleSet {
   }
 
   /** The rules that may match, in their order. The others need no evaluation. */
-  candidates(heard: Heard): readonly CompiledRule[] {
+  candidates(heard: Fact): readonly CompiledRule[] {
     const sure =
       heard.kind === "task"
         ? this.#tasks.get(heard.taskId)
@@ -147,7 +147,7 @@ export class RuleBook {
   }
 
   /** Call for every input, in order. The firings act in the returned order. */
-  hear(heard: Heard): Firing[] {
+  receive(heard: Fact): Firing[] {
     const firings: Firing[] = [];
     for (const rule of this.#set.candidates(heard)) {
       const before = this.#stateOf(rule);
@@ -156,7 +156,7 @@ export class RuleBook {
       if (state === before.condition) continue;
       const { taskId, ruleIndex, action, once } = rule;
       const isArmed = !(fired && once);
-      this.#put(rule, { condition: state, fired: before.fired + (fired ? 1 : 0), isArmed });
+      this.#setState(rule, { condition: state, fired: before.fired + (fired ? 1 : 0), isArmed });
       if (fired) firings.push({ taskId, ruleIndex, action, by });
     }
     return firings;
@@ -167,7 +167,7 @@ export class RuleBook {
     for (const rule of this.#set.rules) {
       if (taskId !== undefined && rule.taskId !== taskId) continue;
       const { fired, isArmed } = this.#stateOf(rule);
-      if (isArmed) this.#put(rule, { condition: emptyState(rule.condition), fired, isArmed: false });
+      if (isArmed) this.#setState(rule, { condition: emptyState(rule.condition), fired, isArmed: false });
     }
   }
 
@@ -176,12 +176,12 @@ export class RuleBook {
     for (const rule of this.#set.rules) {
       if (taskId !== undefined && rule.taskId !== taskId) continue;
       const { fired, isArmed } = this.#stateOf(rule);
-      if (!isArmed) this.#put(rule, { condition: emptyState(rule.condition), fired, isArmed: true });
+      if (!isArmed) this.#setState(rule, { condition: emptyState(rule.condition), fired, isArmed: true });
     }
   }
 
   /** The changed states since the last call, to be stored. */
-  takeChanges(): StoredRule[] {
+  drainChanges(): StoredRule[] {
     const changed = [...this.#changed].map((rule) => {
       const { condition, fired, isArmed } = this.#stateOf(rule);
       const state = { leaves: condition.leaves, fired, armed: isArmed } as unknown as Json;
@@ -216,7 +216,7 @@ export class RuleBook {
     return this.#states.get(rule)?.isArmed ?? true;
   }
 
-  #put(rule: CompiledRule, state: RuleState): void {
+  #setState(rule: CompiledRule, state: RuleState): void {
     const was = this.#isArmed(rule);
     this.#states.set(rule, state);
     this.#changed.add(rule);

@@ -62,7 +62,7 @@ export class WaitingStarts {
   }
 
   /** Consumes the oldest start and returns its cause. */
-  take(): Cause | null {
+  consume(): Cause | null {
     if (this.#causes.length === 0) return null;
     this.#first++;
     return this.#causes.shift() ?? null;
@@ -76,7 +76,7 @@ export class WaitingStarts {
   }
 
   /** The changes since the last call; null: none. A start added and consumed in between is not included. */
-  takeChanges(): StartChanges | null {
+  drainChanges(): StartChanges | null {
     const { before: storedBefore, from } = this.#stored;
     const first = this.#first;
     const next = first + this.#causes.length;
@@ -91,7 +91,7 @@ export class WaitingStarts {
   }
 
   /** The last changes were not stored. */
-  giveBack(): void {
+  restoreChanges(): void {
     this.#stored = this.#storedBefore;
   }
 }

@@ -26,7 +26,7 @@ const channel = new JsonLines<TimetableAnswer>(socket, {
   broken: endAll,
 });
 type Outcome = TimetableAnswer["outcome"];
-let asked: { readonly n: number; readonly bundle: string } | null = null;
+let current: { readonly n: number; readonly bundle: string } | null = null;
 
 socket.on("close", endAll);
 // Uncaught errors of bundle code leave the process in an unknown state, so the request fails with them.
@@ -34,7 +34,7 @@ process.on("uncaughtException", crash);
 process.on("unhandledRejection", crash);
 
 async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<void> {
-  asked = { n, bundle };
+  current = { n, bundle };
   let outcome: Outcome;
   try {
     const program = (await loadPrograms(bundle)).get(dagId);
@@ -52,9 +52,9 @@ async function answer({ n, bundle, dagId, call, piece }: TimetableAsk): Promise<
 }
 
 function send(n: number, outcome: Outcome, done?: () => void): void {
-  if (asked?.n !== n) return;
-  const { bundle } = asked;
-  asked = null;
+  if (current?.n !== n) return;
+  const { bundle } = current;
+  current = null;
   channel.send(
     { n, outcome: outcome.ok ? outcome : { ok: false, error: cut(withHint(outcome.error, bundle)) } },
     done,
@@ -72,8 +72,8 @@ function cut({ name, message, code }: ErrorFacts): ErrorFacts {
 }
 
 function crash(error: unknown): void {
-  if (asked === null) process.exit(1);
-  send(asked.n, { ok: false, error: errorFacts(error) }, () => process.exit(1));
+  if (current === null) process.exit(1);
+  send(current.n, { ok: false, error: errorFacts(error) }, () => process.exit(1));
 }
 
 /** The supervisor is gone: this process ends together with every process it started. */

@@ -5,7 +5,7 @@
  * A piece is limited by number and by time. A `next` that never answers is not, and its process is killed.
  */
 import type { DueCall, DueFacts, Program } from "@tradewind/sdk/program";
-import type { PieceOutcome, PieceWish } from "../timetable-protocol.ts";
+import type { PieceOutcome, PieceQuery } from "../timetable-protocol.ts";
 
 /** Interval of clock reads: reading the clock costs more than an answer. */
 const LOOK_EVERY = 64;
@@ -13,7 +13,7 @@ const LOOK_EVERY = 64;
 export async function pieceOf(
   due: NonNullable<Program["due"]>,
   call: DueCall,
-  { from, until, limit, forMs }: PieceWish,
+  { from, until, limit, forMs }: PieceQuery,
 ): Promise<PieceOutcome> {
   const runs: DueFacts[] = [];
   const endAt = performance.now() + forMs;

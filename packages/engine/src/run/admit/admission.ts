@@ -101,15 +101,15 @@ export class Admission {
   }
 
   /** Adds the instances of this run that became ready. */
-  note(actor: RunActor, now: number): void {
-    for (const instance of this.blockedTeardowns.takeReady(actor, now)) {
+  addReady(actor: RunActor, now: number): void {
+    for (const instance of this.blockedTeardowns.drainReady(actor, now)) {
       if (this.#mayWait(actor, instance)) this.#starters.push({ actor, instance, hasSlot: false });
       else this.#add(actor, instance);
     }
   }
 
   /** New instances that start by waiting: they need no slot, unless their pool counts deferred tasks. */
-  takeStarters(limit: number): Starter[] {
+  drainStarters(limit: number): Starter[] {
     return this.#starters.splice(0, limit);
   }
 
@@ -134,7 +134,7 @@ export class Admission {
     let hasStale: boolean;
     do {
       hasStale = false;
-      for (const ready of this.#take(admitted)) {
+      for (const ready of this.#removeAdmitted(admitted)) {
         if (!ready.own) continue;
         const { actor, instance } = ready.own;
         if (beginsByWaiting(instance)) {
@@ -184,7 +184,7 @@ export class Admission {
       const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
       actor.model.apply({ type: "unqueued", ...key }, now);
       this.freed(actor, instance);
-      this.note(actor, now);
+      this.addReady(actor, now);
     }
   }
 
@@ -217,7 +217,7 @@ export class Admission {
     for (const name of limitNames(actor.placeOf(instance).limitKey)) this.#queue.release(name);
   }
 
-  #take(admitted: readonly Admitted[]): Ready[] {
+  #removeAdmitted(admitted: readonly Admitted[]): Ready[] {
     const free = this.#streamSlots.assign(this.#waiting, admitted);
     for (const executor of this.executors.all) {
       const slots = this.executors.free(executor, admitted);
@@ -225,7 +225,7 @@ export class Admission {
       if (slots > 0) this.#queue.release(`executor:${executor.name}`);
     }
     const runs = new Map<string, Capacity>();
-    const picks = this.#queue.take((name, kind) => {
+    const picks = this.#queue.admit((name, kind) => {
       if (kind === "pool" || isCounter(name)) return this.pools.now(name);
       const slots = free.get(name);
       if (slots !== undefined) return { slots: Math.max(0, slots), occupied: 0 };

@@ -16,8 +16,8 @@ export class BlockedTeardowns {
   }
 
   /** The instances of this run that became ready and may start, with those that were blocked and are free now. */
-  takeReady(actor: RunActor, now: number): Instance[] {
-    const ready = actor.model.takeReady();
+  drainReady(actor: RunActor, now: number): Instance[] {
+    const ready = actor.model.drainReady();
     for (const instance of ready) {
       instance.scheduledAt = now;
       instance.queuedAt = null;

@@ -23,7 +23,7 @@ export class PoolViews {
   }
 
   async refresh(): Promise<void> {
-    this.#see(await readPools(this.#database), "all");
+    this.#replace(await readPools(this.#database), "all");
   }
 
   countsDeferred(pool: string): boolean {
@@ -52,16 +52,16 @@ export class PoolViews {
   }
 
   /** The batch is stored: pending changes become final, then the numbers of the database replace them. */
-  settle(settled: readonly PoolView[]): void {
+  commit(settled: readonly PoolView[]): void {
     for (const [name, delta] of this.#pending) {
       const view = this.#pools.get(name);
       if (view) this.#pools.set(name, { slots: view.slots, occupied: view.occupied + delta });
     }
     this.#pending.clear();
-    this.#see(settled, "some");
+    this.#replace(settled, "some");
   }
 
-  #see(pools: readonly PoolView[], which: "all" | "some"): void {
+  #replace(pools: readonly PoolView[], which: "all" | "some"): void {
     const before = this.#pools;
     if (which === "all") {
       this.#pools = new Map();

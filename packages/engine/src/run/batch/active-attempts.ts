@@ -59,7 +59,7 @@ export class ActiveAttempts {
     return new Set(this.#held.values().map(({ runId }) => runId));
   }
 
-  take(admitted: readonly Admitted[]): void {
+  add(admitted: readonly Admitted[]): void {
     for (const { actor, attempt, executor, instance } of admitted) {
       const { mapIndex, node } = instance;
       const isStream = isStreaming(node.manifest);
@@ -68,7 +68,7 @@ export class ActiveAttempts {
   }
 
   /** The ends among these reports are stored, or superseded. */
-  settle(reports: readonly AttemptReport[]): void {
+  removeEnded(reports: readonly AttemptReport[]): void {
     for (const report of reports) {
       if (report.type !== "ended") continue;
       this.#held.delete(report.attempt);
@@ -78,7 +78,7 @@ export class ActiveAttempts {
   }
 
   /** The attempt has no process any more, even if the batch that stores its end is rejected. */
-  noteGone(attempt: string): void {
+  recordGone(attempt: string): void {
     if (this.#held.has(attempt)) this.#gone.add(attempt);
   }
 

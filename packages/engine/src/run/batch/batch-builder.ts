@@ -37,18 +37,18 @@ export interface ActorChanges {
 
 /** Takes the decisions of an actor since the last call. */
 export function changesOf(actor: RunActor): ActorChanges {
-  const { ears, model } = actor;
-  const maps = model.takeMapChanges();
-  const changes = model.takeChanges();
-  const groups = model.groups?.takeChanges() ?? null;
+  const { subscriptions: ears, model } = actor;
+  const maps = model.drainMapChanges();
+  const changes = model.drainChanges();
+  const groups = model.groups?.drainChanges() ?? null;
   if (!ears) return { actor, changes, maps, groups, drive: null };
-  const state = (model.drive?.takeState() ?? null) as Json | null;
-  const starts = model.drive?.takeStarts() ?? [];
+  const state = (model.drive?.drainState() ?? null) as Json | null;
+  const starts = model.drive?.drainStarts() ?? [];
   const hasDriven = state !== null || starts.length > 0;
   // A changed log position alone is not worth a transaction.
-  const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasOrders;
+  const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasManualCommands;
   if (isQuiet) return { actor, changes, maps, groups, drive: null };
-  const drive = { runId: actor.id, ...ears.takePosition(), state, starts };
+  const drive = { runId: actor.id, ...ears.drainPosition(), state, starts };
   return { actor, changes, maps, groups, drive };
 }
 
@@ -135,7 +135,7 @@ export function buildBatch(
       if (change.from === null) births.push(birth(actor, change));
       if (change.from !== null || change.instance.attempt !== null)
         instances.push({ ...change, runId: actor.id });
-      settle(slots, actor, change);
+      addSlotChange(slots, actor, change);
       const { instance } = change;
       if (instance.state === "queued") addCauses(startedBy, actor, instance);
       if (hasNewTries(change))
@@ -151,8 +151,8 @@ export function buildBatch(
   for (const end of extra.ends) {
     const actor = actors.get(end.runId);
     if (!actor) continue;
-    if (actor.ears && drives.every((drive) => drive.runId !== end.runId))
-      drives.push({ runId: end.runId, ...actor.ears.takePosition(), state: null, starts: [] });
+    if (actor.subscriptions && drives.every((drive) => drive.runId !== end.runId))
+      drives.push({ runId: end.runId, ...actor.subscriptions.drainPosition(), state: null, starts: [] });
     const { dag_id: dagId, run_id: runId } = actor.run;
     // The signal state of a run is deleted with its end: this signal keeps the reason why it was closed.
     const closedBy = actor.model.drive?.closed ?? null;
@@ -278,7 +278,7 @@ function waitsEnded(parts: readonly ActorChanges[], known: readonly WaitEnd[]): 
   return [...ends.values()];
 }
 
-function settle(slots: Map<string, number>, actor: RunActor, change: Change): void {
+function addSlotChange(slots: Map<string, number>, actor: RunActor, change: Change): void {
   const was = change.wasOccupying ? 1 : 0;
   const is = isOccupying(change.instance) ? 1 : 0;
   if (was === is) return;

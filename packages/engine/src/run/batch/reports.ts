@@ -28,7 +28,7 @@ export function applyReports(
   for (const report of reports) {
     const held = activeAttempts.get(report.attempt);
     const actor = held && actors.get(held.runId);
-    if (report.type === "ended") activeAttempts.noteGone(report.attempt);
+    if (report.type === "ended") activeAttempts.recordGone(report.attempt);
     if (actor && admission.blockedTeardowns.has(actor)) touched.add(actor);
     const instance = held && actor?.model.get(held.taskId, held.mapIndex);
     if (!held || !actor || instance?.attempt !== report.attempt) continue;

@@ -52,12 +52,12 @@ describe("a callback whose owner lives", () => {
     // A version of its own, whose code is not on this disk yet and cannot be put there.
     const whole = await rig.db.one<{ text: string }>(
       adhoc(
-        "SELECT b.head || p.code || b.code || E'\\n' AS text FROM bundle b JOIN prelude p ON p.hash = prelude_hash",
+        "SELECT b.head || p.code || b.code || E'\\n' AS text FROM bundle b JOIN shared_chunk p ON p.hash = shared_chunk_hash",
       ),
     );
     await rig.db.rows(
-      adhoc(`WITH b AS (INSERT INTO bundle (hash, head, prelude_hash, code)
-                        SELECT $1, head, prelude_hash, code || E'\\n' FROM bundle LIMIT 1 RETURNING hash),
+      adhoc(`WITH b AS (INSERT INTO bundle (hash, head, shared_chunk_hash, code)
+                        SELECT $1, head, shared_chunk_hash, code || E'\\n' FROM bundle LIMIT 1 RETURNING hash),
                   v AS (INSERT INTO dag_version (dag_id, number, bundle_hash, manifest, source)
                         SELECT v.dag_id, 2, b.hash, v.manifest, v.source FROM dag_version v, b LIMIT 1 RETURNING id)
              UPDATE dag_run SET version_id = v.id FROM v`),

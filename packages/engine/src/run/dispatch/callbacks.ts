@@ -65,12 +65,12 @@ export class Callbacks {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
         missing.delete(row.id);
         // A callback whose bundle cannot be read does not delay the others.
-        await this.#hand(row).catch((error) => this.#letGo(row.id, error));
+        await this.#hand(row).catch((error) => this.#drop(row.id, error));
       }
       // Deleted with their runs.
       for (const id of missing) this.#forget(id);
     } catch (error) {
-      for (const id of missing) this.#letGo(id, error);
+      for (const id of missing) this.#drop(id, error);
     }
   }
 
@@ -101,8 +101,8 @@ export class Callbacks {
    */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { logger } = this.#options;
-    if (error?.code === "EXECUTOR_STOPPED") return this.#letGo(id, error.message);
-    if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#letGo(id, error.message);
+    if (error?.code === "EXECUTOR_STOPPED") return this.#drop(id, error.message);
+    if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#drop(id, error.message);
     if (error) logger.warn("callback failed", { callback: id, error: error.message });
     const ran = new Map([[id, error === null ? null : error.message]]);
     this.#ran.set(id, error === null ? null : error.message);
@@ -150,7 +150,7 @@ export class Callbacks {
     for (const id of ran.keys()) this.#forget(id);
   }
 
-  #letGo(id: string, error: unknown): void {
+  #drop(id: string, error: unknown): void {
     const before = this.#resting.get(id)?.restMs ?? REST_MS / 2;
     const restMs = Math.min(before * 2, LONGEST_REST_MS);
     this.#resting.set(id, { restMs, until: performance.now() + restMs });

@@ -38,7 +38,7 @@ export class Driving {
   readonly #options: DrivingOptions;
   /** Runs to evaluate in the next turn: a signal has arrived, or a task starts again. */
   readonly #due = new Set<RunActor>();
-  readonly #asked = new Map<string, RunActor>();
+  readonly #pendingReactions = new Map<string, RunActor>();
   readonly #answers: ReactionEnded[] = [];
 
   constructor(options: DrivingOptions) {
@@ -48,11 +48,11 @@ export class Driving {
 
   /** A run that was just loaded: carries out manual commands, then repeats the cancels of attempts that are to stop. */
   add(actor: RunActor, now: number): void {
-    if (!actor.ears) return;
+    if (!actor.subscriptions) return;
     this.feed.add(actor);
     this.#due.add(actor);
-    actor.ears.obey(actor.model, now);
-    for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
+    actor.subscriptions.applyManualCommands(actor.model, now);
+    for (const instance of actor.model.drainReleased()) this.#options.admission.freed(actor, instance);
     for (const instance of actor.model.instances()) {
       const reason = actor.model.stopping(instance);
       const { attempt, node } = instance;
@@ -65,7 +65,8 @@ export class Driving {
   drop(actor: RunActor): void {
     this.feed.drop(actor);
     this.#due.delete(actor);
-    for (const [id, asking] of this.#asked) if (asking === actor) this.#asked.delete(id);
+    for (const [id, asking] of this.#pendingReactions)
+      if (asking === actor) this.#pendingReactions.delete(id);
   }
 
   /** An `onSignal` has answered, or could not be called. */
@@ -81,31 +82,34 @@ export class Driving {
   /** Evaluates new signals and answers, and starts tasks again that were asked to. */
   apply({ now, touched, traces }: { touched: Set<RunActor>; traces: Traces; now: number }): void {
     for (const answer of this.#answers.splice(0)) {
-      const actor = this.#asked.get(answer.reactionId);
-      this.#asked.delete(answer.reactionId);
+      const actor = this.#pendingReactions.get(answer.reactionId);
+      this.#pendingReactions.delete(answer.reactionId);
       if (!actor) continue;
       const { drive } = actor.model;
-      const failure = actor.ears?.answered(answer, { drive, now });
-      if (failure) this.#bury(actor, failure, traces);
+      const failure = actor.subscriptions?.answered(answer, { drive, now });
+      if (failure) this.#addDeadLetter(actor, failure, traces);
       this.#due.add(actor);
     }
     for (const actor of this.feed.late()) touched.add(actor);
     // Also the other touched runs: a task that has just ended may have to start again.
-    const driven = new Set([...this.#due, ...[...touched].filter(({ ears }) => ears !== null)]);
+    const driven = new Set([
+      ...this.#due,
+      ...[...touched].filter(({ subscriptions: ears }) => ears !== null),
+    ]);
     this.#due.clear();
     for (const actor of driven) {
       touched.add(actor);
-      const questions = actor.ears?.hear(actor.model, now, traces.deadLetters) ?? [];
-      for (const question of questions) this.#put(actor, question);
+      const questions = actor.subscriptions?.apply(actor.model, now, traces.deadLetters) ?? [];
+      for (const question of questions) this.#requestReaction(actor, question);
       actor.beginAgain({ at: now, traces });
-      for (const instance of actor.model.takeReleased()) this.#options.admission.freed(actor, instance);
+      for (const instance of actor.model.drainReleased()) this.#options.admission.freed(actor, instance);
     }
   }
 
   /** The batch is stored: cancels attempts. Tasks whose end had to be stored first start again in the next turn. */
   committed(touched: Iterable<RunActor>): void {
     for (const actor of touched) {
-      for (const { attempt, graceMs, isFinal, reason } of actor.model.takeCancels())
+      for (const { attempt, graceMs, isFinal, reason } of actor.model.drainCancels())
         this.#options.activeAttempts.cancel(attempt, reason, { graceMs, keepsSuccess: isFinal });
       // The inbox may have room for signals that stayed in the log.
       this.feed.refill(actor);
@@ -115,7 +119,7 @@ export class Driving {
     }
   }
 
-  #bury({ run }: RunActor, { letter, ...what }: Failure, traces: Traces): void {
+  #addDeadLetter({ run }: RunActor, { letter, ...what }: Failure, traces: Traces): void {
     if (letter) traces.deadLetters.push(letter);
     const { dag_id: dagId, run_id: runId } = run;
     this.#options.logger.warn("onSignal keeps failing: the signal is a dead letter", {
@@ -125,8 +129,8 @@ export class Driving {
     });
   }
 
-  #put(actor: RunActor, question: Question): void {
-    this.#asked.set(question.id, actor);
+  #requestReaction(actor: RunActor, question: Question): void {
+    this.#pendingReactions.set(question.id, actor);
     void this.#submit(actor, question).catch((cause) => {
       const error = dispatchError(cause);
       this.answered({ type: "reactionEnded", reactionId: question.id, action: null, error });

@@ -21,7 +21,7 @@ export interface Question {
   readonly signal: SignalRow;
 }
 
-interface Asked {
+interface PendingReaction {
   readonly question: Question;
   attempts: number;
   /** When to call `onSignal`, for the first time or again after a failure. null: the call is running. */
@@ -59,7 +59,7 @@ export class OnSignalQueue {
   /** Dead letters to retry, before all other signals. */
   readonly #letters: SignalRow[];
   /** The call for the first letter, or for the first signal of the inbox. */
-  #asked: Asked | null = null;
+  #pending: PendingReaction | null = null;
 
   constructor(task: {
     readonly taskId: string;
@@ -77,15 +77,15 @@ export class OnSignalQueue {
   next(model: RunModel, now: number, letters: DeadLetterWrite[]): Question | null {
     const closed = model.drive?.closed ?? null;
     if (closed !== null) {
-      this.#giveUp(closed, letters);
+      this.#abandon(closed, letters);
       return null;
     }
     for (;;) {
       const letter = this.#letters[0];
       const signal = letter ?? this.inbox.first;
       if (!signal) return null;
-      const asked = this.#asked ?? this.#remember(signal, model.drive);
-      this.#asked = asked;
+      const asked = this.#pending ?? this.#remember(signal, model.drive);
+      this.#pending = asked;
       if (asked.answer === null) {
         if (asked.againAt === null || asked.againAt > now) return null;
         asked.againAt = null;
@@ -97,17 +97,17 @@ export class OnSignalQueue {
         letters.push({ ...this.#letter(asked), ...(hasFailed ? {} : { error: null }), isRetried: true });
       } else this.inbox.shift();
       this.#carryOut(model, asked.answer, signal, now);
-      this.#asked = null;
+      this.#pending = null;
     }
   }
 
   /** Receives the answer or the error of a call. Returns the failure if no call is left. */
   answered(id: string, answer: Answer, { drive, now }: { drive: Drive | null; now: number }): Failure | null {
-    const asked = this.#asked;
+    const asked = this.#pending;
     if (asked?.question.id !== id) return null;
     const { taskId } = this;
     const { signal } = asked.question;
-    drive?.setAsking(taskId, null);
+    drive?.setFailedOnSignal(taskId, null);
     if (answer.action !== null) {
       asked.answer = answer.action;
       return null;
@@ -119,7 +119,13 @@ export class OnSignalQueue {
     const { id: version, key } = signal;
     if (attempts < MAX_ATTEMPTS) {
       asked.againAt = now + FIRST_DELAY_MS * 2 ** (attempts - 1);
-      drive?.setAsking(taskId, { key, version, attempts, error: shown(error), againAt: asked.againAt });
+      drive?.setFailedOnSignal(taskId, {
+        key,
+        version,
+        attempts,
+        error: shown(error),
+        againAt: asked.againAt,
+      });
       return null;
     }
     asked.answer = "NONE";
@@ -129,12 +135,12 @@ export class OnSignalQueue {
 
   /** When a failed `onSignal` is called again; null: none has failed. */
   get nextAt(): number | null {
-    return this.#asked?.againAt ?? null;
+    return this.#pending?.againAt ?? null;
   }
 
   /** The count of stored failures continues after a reload of the run, also by another owner. */
-  #remember(signal: SignalRow, drive: Drive | null): Asked {
-    const stored = drive?.asking(this.taskId) ?? null;
+  #remember(signal: SignalRow, drive: Drive | null): PendingReaction {
+    const stored = drive?.failedOnSignal(this.taskId) ?? null;
     const before = stored?.version === signal.id ? stored : null;
     return {
       question: { id: randomUUID(), taskId: this.taskId, signal },
@@ -146,19 +152,19 @@ export class OnSignalQueue {
   }
 
   /** The run is closed: answers would have no effect, so `onSignal` is not called. Dead letters stay. */
-  #giveUp(closed: string, letters: DeadLetterWrite[]): void {
+  #abandon(closed: string, letters: DeadLetterWrite[]): void {
     const error = `the run was closed by ${closed}`;
     const listener = this.#listener;
     for (const [index, { id }] of this.#letters.entries()) {
-      const attempts = index === 0 ? (this.#asked?.attempts ?? 0) : 0;
+      const attempts = index === 0 ? (this.#pending?.attempts ?? 0) : 0;
       letters.push({ listener, signalId: id, error, attempts, isRetried: true });
     }
     this.#letters.length = 0;
     this.inbox.clear();
-    this.#asked = null;
+    this.#pending = null;
   }
 
-  #letter({ attempts, error, question: { signal } }: Asked): DeadLetterWrite {
+  #letter({ attempts, error, question: { signal } }: PendingReaction): DeadLetterWrite {
     return { listener: this.#listener, signalId: signal.id, error, attempts };
   }
 

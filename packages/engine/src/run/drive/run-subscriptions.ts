@@ -4,15 +4,15 @@
  * in the batch that stores the effects of the signals: the earliest as the position of the run, which retention respects,
  * the others as ahead of it.
  */
-import type { Drive, Heard, RunModel, RunName } from "../../model/index.ts";
+import type { Drive, Fact, RunModel, RunName } from "../../model/index.ts";
 import { senderName } from "../../model/signal/sender-name.ts";
 import { isReserved } from "../../model/signal/signal-names.ts";
 import type {
   AheadPositions,
   DeadLetterWrite,
   DriveRow,
+  ManualCommand,
   RetriedLetter,
-  StoredOrder,
 } from "../../store/drive/run-drives.ts";
 import { comparePositions, type LogPosition } from "../../store/signal/signals-position.ts";
 import type { SignalRow } from "../../store/signal/signals-read.ts";
@@ -28,7 +28,7 @@ export class RunSubscriptions {
   /** All inboxes of this run. */
   readonly inboxes: readonly SignalInbox[];
   readonly #run: RunName;
-  readonly #orders: readonly StoredOrder[];
+  readonly #manualCommands: readonly ManualCommand[];
   readonly #rules: SignalInbox;
   readonly #queues: readonly OnSignalQueue[];
   #storedPosition: LogPosition;
@@ -41,7 +41,7 @@ export class RunSubscriptions {
     row: DriveRow & { readonly letters?: readonly RetriedLetter[] },
   ) {
     this.#run = run;
-    this.#orders = row.orders;
+    this.#manualCommands = row.manual_commands;
     const position = { tx: row.tx, id: row.signal_id };
     this.#storedPosition = position;
     const { ahead, letters = [], since_micros: sinceMicros } = row;
@@ -62,23 +62,23 @@ export class RunSubscriptions {
   }
 
   /** Carries out manual commands, once after the run was loaded. The owner's next batch marks them as done. */
-  obey(model: RunModel, now: number): void {
-    for (const { action, by, taskId } of this.#orders) {
+  applyManualCommands(model: RunModel, now: number): void {
+    for (const { action, by, taskId } of this.#manualCommands) {
       if (taskId !== null) model.apply({ type: "ordered", taskId, action, reason: by }, now);
       else model.apply({ type: "closed", reason: by }, now);
     }
   }
 
   /** Manual commands were carried out that are still in the row. */
-  get hasOrders(): boolean {
-    return this.#orders.length > 0 && !this.#isStored;
+  get hasManualCommands(): boolean {
+    return this.#manualCommands.length > 0 && !this.#isStored;
   }
 
   /** Evaluates the rules for new signals and carries out answers. Returns the next calls of `onSignal`. */
-  hear(model: RunModel, now: number, letters: DeadLetterWrite[] = []): Question[] {
+  apply(model: RunModel, now: number, letters: DeadLetterWrite[] = []): Question[] {
     for (let signal = this.#rules.first; signal; signal = this.#rules.first) {
       this.#rules.shift();
-      this.#put(model, signal, now);
+      this.#applySignal(model, signal, now);
     }
     return this.#queues.flatMap((queue) => queue.next(model, now, letters) ?? []);
   }
@@ -104,7 +104,7 @@ export class RunSubscriptions {
   }
 
   /** The positions to store. */
-  takePosition(): { readonly position: LogPosition; readonly ahead: AheadPositions | null } {
+  drainPosition(): { readonly position: LogPosition; readonly ahead: AheadPositions | null } {
     this.#storedAt = performance.now();
     this.#isStored = true;
     const position = this.#position;
@@ -131,11 +131,11 @@ export class RunSubscriptions {
       .reduce((a, b) => (comparePositions(a, b) < 0 ? a : b));
   }
 
-  #put(model: RunModel, signal: SignalRow, now: number): void {
+  #applySignal(model: RunModel, signal: SignalRow, now: number): void {
     const { id: version, key, namespace, sender, value } = signal;
     const isOwn = sender.startsWith(senderName({ ...this.#run, taskId: "" }));
     const from = isOwn ? { dagId: this.#run.dagId, runId: this.#run.runId } : null;
-    const heard: Heard = { kind: "signal", namespace, key, value, version, from };
+    const heard: Fact = { kind: "signal", namespace, key, value, version, from };
     model.apply({ type: "heard", heard }, now);
   }
 }

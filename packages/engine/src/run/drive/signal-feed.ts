@@ -39,7 +39,7 @@ export class SignalFeed {
   readonly #wantStates = new Set<RunActor>();
   #isDue = false;
   #heldMs = 1;
-  #lookedAt = 0;
+  #readAt = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: SignalFeedOptions) {
@@ -47,14 +47,14 @@ export class SignalFeed {
   }
 
   add(actor: RunActor): void {
-    if (!actor.ears) return;
+    if (!actor.subscriptions) return;
     this.#actors.set(actor.id, actor);
-    for (const inbox of actor.ears.inboxes) {
+    for (const inbox of actor.subscriptions.inboxes) {
       this.#inboxes.set(inbox, actor);
       this.#names.add(inbox);
     }
-    if (actor.ears.wantsStates) this.#wantStates.add(actor);
-    this.#askForStates();
+    if (actor.subscriptions.wantsStates) this.#wantStates.add(actor);
+    this.#requestStates();
     this.#isDue = true;
   }
 
@@ -62,8 +62,8 @@ export class SignalFeed {
     if (this.#actors.get(actor.id) !== actor) return;
     this.#actors.delete(actor.id);
     this.#wantStates.delete(actor);
-    this.#askForStates();
-    for (const inbox of actor.ears!.inboxes) {
+    this.#requestStates();
+    for (const inbox of actor.subscriptions!.inboxes) {
       this.#inboxes.delete(inbox);
       this.#full.delete(inbox);
       this.#names.drop(inbox);
@@ -71,7 +71,7 @@ export class SignalFeed {
   }
 
   /** Signals may have been sent; "states": by the engine itself. */
-  ask(topic: "signals" | "states" = "signals"): void {
+  requestRead(topic: "signals" | "states" = "signals"): void {
     if ((topic === "states" ? this.#wantStates : this.#actors).size === 0) return;
     this.#isDue = true;
     this.#options.wake();
@@ -79,20 +79,21 @@ export class SignalFeed {
 
   /** A full inbox of this run may have room again. */
   refill(actor: RunActor): void {
-    for (const inbox of actor.ears?.inboxes ?? []) if (inbox.isEmpty && this.#full.delete(inbox)) this.ask();
+    for (const inbox of actor.subscriptions?.inboxes ?? [])
+      if (inbox.isEmpty && this.#full.delete(inbox)) this.requestRead();
   }
 
   stop(): void {
     this.#wantStates.clear();
-    this.#askForStates();
+    this.#requestStates();
     if (this.#timer) clearTimeout(this.#timer);
   }
 
   /** Runs whose stored position is old; checked periodically. */
   *late(): Iterable<RunActor> {
-    if (performance.now() - this.#lookedAt < LATE_LOOK_MS) return;
-    this.#lookedAt = performance.now();
-    for (const actor of this.#actors.values()) if (actor.ears?.isLate) yield actor;
+    if (performance.now() - this.#readAt < LATE_LOOK_MS) return;
+    this.#readAt = performance.now();
+    for (const actor of this.#actors.values()) if (actor.subscriptions?.isLate) yield actor;
   }
 
   /** Reads new signals into the inboxes. Returns the runs that have signals. */
@@ -104,8 +105,8 @@ export class SignalFeed {
       for (const group of this.#groups()) {
         const reading = await this.#readFor(group);
         for (const actor of this.#hand(reading)) concerned.add(actor);
-        if (reading.isFull) this.ask();
-        else if (reading.isHeld) this.#lookAgain();
+        if (reading.isFull) this.requestRead();
+        else if (reading.isHeld) this.#scheduleRead();
         else this.#heldMs = 1;
       }
     } catch (error) {
@@ -151,13 +152,13 @@ export class SignalFeed {
     return inboxes.filter(({ isEmpty }) => !isEmpty).flatMap((inbox) => this.#inboxes.get(inbox) ?? []);
   }
 
-  #askForStates(): void {
+  #requestStates(): void {
     this.#options.wakeUps.wantStates(this, this.#wantStates.size > 0);
   }
 
-  #lookAgain(): void {
+  #scheduleRead(): void {
     this.#heldMs = Math.min(this.#heldMs * 2, HELD_MAX_MS);
     if (this.#timer) clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.ask(), this.#heldMs);
+    this.#timer = setTimeout(() => this.requestRead(), this.#heldMs);
   }
 }

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { BackfillDesk } from "../../../test/support/backfill-desk.ts";
+import { BackfillFixture } from "../../../test/support/backfill-fixture.ts";
 import { seedJob } from "../../../test/support/catalogue-seed.ts";
 import { pgProxy } from "../../../test/support/pg-proxy.ts";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
@@ -13,12 +13,12 @@ import { BackfillHost } from "./backfill-host.ts";
 
 describe("a host of backfills", () => {
   let rig: SchedulerRig;
-  let desk: BackfillDesk;
+  let desk: BackfillFixture;
   const range = { dagId: "daily", from: "2020-01-01", to: "2020-01-05", maxActive: 2 };
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new BackfillDesk(rig);
+    desk = new BackfillFixture(rig);
     await rig.publish({
       "flow.ts": `
         import { dag, every } from "tradewind";
@@ -75,7 +75,7 @@ describe("a host of backfills", () => {
     await host.start();
     await expect.poll(() => proxy.withheld, { interval: 5 }).toBeGreaterThan(0);
     await host.drain();
-    database.giveUpIn(0);
+    database.rejectCallsIn(0);
     await host.stop();
   });
 });

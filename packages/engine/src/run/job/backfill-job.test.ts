@@ -1,15 +1,15 @@
 import { beforeAll, describe, expect, it } from "vitest";
-import { BackfillDesk } from "../../../test/support/backfill-desk.ts";
+import { BackfillFixture } from "../../../test/support/backfill-fixture.ts";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
 
 describe("a backfill", () => {
   let rig: SchedulerRig;
-  let desk: BackfillDesk;
+  let desk: BackfillFixture;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new BackfillDesk(rig);
+    desk = new BackfillFixture(rig);
     await rig.publish({
       "flow.ts": `
         import { cron, dag, every } from "tradewind";

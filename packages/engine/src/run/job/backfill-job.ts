@@ -6,7 +6,7 @@
  * It queries the database when there is a reason: a wake-up, the end of one of its runs, or the heartbeat. If it is killed,
  * its lease expires; another job adopts its backfills and then takes over their runs.
  */
-import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+import { publishesStates, type Topic } from "../../job/wake-up.ts";
 import {
   adoptBackfill,
   ownedBackfills,
@@ -14,12 +14,12 @@ import {
   takeOverBackfillRuns,
 } from "../../store/backfill/backfill-claim.ts";
 import { planBackfill } from "../../store/backfill/backfill-plan.ts";
-import { settleBackfills } from "../../store/backfill/backfills.ts";
+import { endBackfills } from "../../store/backfill/backfills.ts";
 import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
-import { afterExchange, makeWayInBackfills } from "../../store/run/run-places.ts";
 import { releaseBackfills } from "../../store/run/run-release.ts";
+import { afterExchange, makeWayInBackfills } from "../../store/run/run-slots.ts";
 import type { RunBatch } from "../../store/task/run-batch.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 import { hasSubDags } from "./abandoned-runs.ts";
@@ -36,8 +36,8 @@ const SWEEP_EVERY = 5;
  * A reason to query the database. "backfills": one to adopt; "runs": a free slot, or the end of a run; "places": a run may
  * need the slot of a later one; "owned": edits.
  */
-type Look = "backfills" | "runs" | "places" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
-const EVERYTHING: readonly Look[] = [
+type PendingRead = "backfills" | "runs" | "places" | "orphans" | "owned" | "pools" | "peers" | "callbacks";
+const EVERYTHING: readonly PendingRead[] = [
   "backfills",
   "runs",
   "places",
@@ -51,7 +51,7 @@ const EVERYTHING: readonly Look[] = [
 export class BackfillJob extends DrainingJob {
   /** The backfills that it owned when last read. */
   readonly #own = new Set<number>();
-  readonly #look = new Set<Look>(EVERYTHING);
+  readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
   #listening: Listening | null = null;
   #untilSweep = 0;
   #isCollecting = false;
@@ -62,12 +62,12 @@ export class BackfillJob extends DrainingJob {
 
   /** Whether it owns no backfill and no run, and has searched for one since the last wake-up. */
   get isIdle(): boolean {
-    const isLooking = this.#isCollecting || this.#look.has("backfills");
+    const isLooking = this.#isCollecting || this.#pendingReads.has("backfills");
     return !isLooking && this.#own.size === 0 && this.actors.size === 0;
   }
 
   override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#hear(topic));
+    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
     await super.start();
   }
 
@@ -88,8 +88,8 @@ export class BackfillJob extends DrainingJob {
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
-    const look = new Set(this.#look);
-    this.#look.clear();
+    const look = new Set(this.#pendingReads);
+    this.#pendingReads.clear();
     this.#isCollecting = true;
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
@@ -98,14 +98,14 @@ export class BackfillJob extends DrainingJob {
       if (look.has("callbacks")) await this.adoptCallbacks();
       if (look.has("backfills")) await this.#adopt();
       let claimed = look.has("orphans") ? await this.#takeOver() : [];
-      if (look.has("runs") || this.#look.has("runs")) claimed.push(...(await this.#next()));
+      if (look.has("runs") || this.#pendingReads.has("runs")) claimed.push(...(await this.#next()));
       if (look.has("places")) claimed = await this.#makeWay(claimed);
       // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
-      if (this.#look.size > 0) this.wake();
+      if (this.#pendingReads.size > 0) this.wake();
       return claimed;
     } catch (error) {
-      this.#lookAt(...EVERYTHING);
+      this.#requestRead(...EVERYTHING);
       throw error;
     } finally {
       this.#isCollecting = false;
@@ -113,28 +113,28 @@ export class BackfillJob extends DrainingJob {
   }
 
   protected override async onHeartbeat(): Promise<void> {
-    const dead = await this.lease.buryOthers();
+    const dead = await this.lease.expireOthers();
     for (const job of dead) this.logger.warn("a component died", { ...job });
     if (dead.length > 0) this.wakeUps.send("jobs");
     const isSweep =
-      this.lease.takeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
-      this.#lookAt(...EVERYTHING);
-      this.askFired();
-      this.askSignals();
-    } else if (this.lease.someoneLeft) this.#lookAt("backfills", "orphans");
-    this.askGates();
+      this.#requestRead(...EVERYTHING);
+      this.requestFired();
+      this.requestSignals();
+    } else if (this.lease.someoneLeft) this.#requestRead("backfills", "orphans");
+    this.requestGates();
   }
 
   protected override onLeaseLost(): void {
     super.onLeaseLost();
     this.#own.clear();
-    this.#lookAt(...EVERYTHING);
+    this.#requestRead(...EVERYTHING);
   }
 
   protected override onRunEnded(actor: RunActor): void {
-    this.#lookAt("runs");
+    this.#requestRead("runs");
     // Schedulers cancel the runs of sub-DAGs.
     if (hasSubDags(actor.version.manifest)) this.wakeUps.send("unwaited");
     this.wakeUps.send("ended");
@@ -142,16 +142,16 @@ export class BackfillJob extends DrainingJob {
   }
 
   protected override onWaitingForPast(): void {
-    this.#lookAt("places");
+    this.#requestRead("places");
     this.wake();
   }
 
   protected override onStored(batch: RunBatch): void {
-    this.wakeUps.tellHere("tasks");
+    this.wakeUps.sendHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
-    if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
+    if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.sendToOthers("ended");
     if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
-      this.wakeUps.tellOthers("pools");
+      this.wakeUps.sendToOthers("pools");
   }
 
   /** Adopts one backfill per turn, so that other jobs get their share. */
@@ -169,27 +169,27 @@ export class BackfillJob extends DrainingJob {
       dag: adopted.dag_id,
       job: this.lease.jobId,
     });
-    this.#lookAt("backfills", "orphans", "runs");
+    this.#requestRead("backfills", "orphans", "runs");
   }
 
   async #takeOver(): Promise<ClaimedRun[]> {
     if (this.#own.size === 0 || !this.lease.mayJudge()) return [];
     const runs = await takeOverBackfillRuns(this.database, this.lease.jobId, CLAIM_LIMIT);
     if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
-    if (leavesMore(runs, CLAIM_LIMIT)) this.#lookAt("orphans");
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#requestRead("orphans");
     return runs;
   }
 
   /** Creates and starts the runs of the next dates of each backfill, and ends finished backfills. */
   async #next(): Promise<ClaimedRun[]> {
-    this.#look.delete("runs");
+    this.#pendingReads.delete("runs");
     if (this.#own.size === 0) return [];
     for (const id of this.#own) {
       // One step per turn: a long range of dates with existing runs must not delay reports and the heartbeat.
       const { cancelled, isMore, made } = await planBackfill(this.database, id, this.lease.jobId);
       for (const run of cancelled) this.wakeUps.send(`run:${run}`);
       if (made > 0) this.wakeUps.send("states");
-      if (isMore) this.#lookAt("runs");
+      if (isMore) this.#requestRead("runs");
     }
     const started = await startBackfillRuns(this.database, {
       jobId: this.lease.jobId,
@@ -197,8 +197,8 @@ export class BackfillJob extends DrainingJob {
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     if (started.length > 0) this.wakeUps.send("states");
-    if (leavesMore(started, CLAIM_LIMIT)) this.#lookAt("runs");
-    for (const { id, dag_id, state } of await settleBackfills(this.database, [...this.#own])) {
+    if (leavesMore(started, CLAIM_LIMIT)) this.#requestRead("runs");
+    for (const { id, dag_id, state } of await endBackfills(this.database, [...this.#own])) {
       this.#own.delete(id);
       this.logger.info("backfill ended", { backfill: id, dag: dag_id, state });
       this.wakeUps.send("backfills");
@@ -231,42 +231,42 @@ export class BackfillJob extends DrainingJob {
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
   }
 
-  #lookAt(...what: readonly Look[]): void {
-    for (const each of what) this.#look.add(each);
+  #requestRead(...what: readonly PendingRead[]): void {
+    for (const each of what) this.#pendingReads.add(each);
   }
 
-  #hear(topic: Topic | ""): void {
-    if (tellsOfStates(topic)) this.askSignals("states");
+  #onWakeUp(topic: Topic | ""): void {
+    if (publishesStates(topic)) this.requestSignals("states");
     switch (topic) {
       case "backfills":
-        this.#lookAt("backfills", "owned", "runs");
+        this.#requestRead("backfills", "owned", "runs");
         break;
       case "dags":
-        this.#lookAt("owned", "runs", "places", "pools");
+        this.#requestRead("owned", "runs", "places", "pools");
         break;
       case "pools":
-        this.#lookAt("pools");
+        this.#requestRead("pools");
         break;
       case "jobs":
-        this.#lookAt("peers", "backfills", "orphans", "callbacks");
+        this.#requestRead("peers", "backfills", "orphans", "callbacks");
         break;
       case "ended":
         // One of our runs may wait for it: as its earlier run, or for its date.
-        this.#lookAt("runs");
-        this.askGates();
+        this.#requestRead("runs");
+        this.requestGates();
         break;
       case "fired":
-        this.askFired();
+        this.requestFired();
         return;
       case "signals":
-        this.askSignals();
+        this.requestSignals();
         return;
       case "runs":
         // One of our runs may have been cleared.
-        this.#lookAt("runs");
+        this.#requestRead("runs");
         break;
       case "callbacks":
-        this.#lookAt("callbacks");
+        this.#requestRead("callbacks");
         break;
       case "notices":
       case "handed":
@@ -277,14 +277,14 @@ export class BackfillJob extends DrainingJob {
       case "unwaited":
         return;
       case "":
-        this.#lookAt(...EVERYTHING);
-        this.askFired();
-        this.askSignals();
+        this.#requestRead(...EVERYTHING);
+        this.requestFired();
+        this.requestSignals();
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));
-        this.#lookAt("runs", "places");
-        this.askGates();
+        this.#requestRead("runs", "places");
+        this.requestGates();
     }
     this.wake();
   }

@@ -37,7 +37,7 @@ import { Expanding, type Recall } from "../loaded/expanding.ts";
 import { noTraces, type RunActor, type Traces } from "../loaded/run-actor.ts";
 import { goOnEnding } from "../loaded/run-ending.ts";
 import { loadActors } from "../loaded/run-loader.ts";
-import { beginRetries, noteRetries } from "../loaded/run-retries.ts";
+import { beginRetries, recordRetries } from "../loaded/run-retries.ts";
 import { VersionCache } from "../loaded/version-cache.ts";
 import { WaitEndLog } from "../loaded/wait-ends.ts";
 import { Waits } from "../loaded/waits.ts";
@@ -134,7 +134,7 @@ export abstract class DagRunJob extends JobLoop {
   protected abstract onWaitingForPast(): void;
 
   protected override async onStart(): Promise<void> {
-    for (const executor of this.#options.executors) await executor.start((event) => this.#hear(event));
+    for (const executor of this.#options.executors) await executor.start((event) => this.#receive(event));
     await this.#admission.pools.refresh();
   }
 
@@ -151,7 +151,7 @@ export abstract class DagRunJob extends JobLoop {
     for (const actor of [...this.actors.values()]) this.#forget(actor);
     this.#stale.clear();
     this.#admission.reset();
-    this.#activeAttempts.settle(this.#mailbox.take());
+    this.#activeAttempts.removeEnded(this.#mailbox.drain());
   }
 
   /** The load of this job, which is shared with its peers. */
@@ -186,19 +186,19 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   /** Triggers of our runs may have fired. */
-  protected askFired(): void {
-    this.#waits.ask();
+  protected requestFired(): void {
+    this.#waits.requestRead();
     this.#mailbox.wake();
   }
 
   /** Signals may have been sent; "states": by the engine itself. */
-  protected askSignals(topic: "signals" | "states" = "signals"): void {
-    this.#driving.feed.ask(topic);
+  protected requestSignals(topic: "signals" | "states" = "signals"): void {
+    this.#driving.feed.requestRead(topic);
   }
 
   /** An earlier run that an instance waits for may have changed. */
-  protected askGates(): void {
-    this.#gates.ask();
+  protected requestGates(): void {
+    this.#gates.requestRead();
     if (this.#gates.isDue) this.#mailbox.wake();
   }
 
@@ -206,7 +206,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#mailbox.post({ type: "ended", attempt, at: Date.now(), outcome }, attempt);
   }
 
-  #hear(event: ExecutorEvent): void {
+  #receive(event: ExecutorEvent): void {
     if (event.type === "started") this.#mailbox.postPatiently(event, event.attempt);
     else if (event.type === "ended") this.#mailbox.post(event, event.attempt);
     else if (event.type === "reactionEnded") this.#driving.answered(event);
@@ -218,8 +218,8 @@ export abstract class DagRunJob extends JobLoop {
   protected override async turn(): Promise<void> {
     const traces = noTraces();
     const claimed = this.state === "running" ? await this.collect() : [];
-    const touched = new Set(await this.#take(claimed, traces));
-    const reports = this.#mailbox.take(this.#poison.limit);
+    const touched = new Set(await this.#loadRuns(claimed, traces));
+    const reports = this.#mailbox.drain(this.#poison.limit);
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
       await this.#driving.read();
@@ -230,7 +230,7 @@ export abstract class DagRunJob extends JobLoop {
       this.#driving.apply({ touched, traces, now: this.lease.now() });
     });
     if (this.#waits.isDue) this.#mailbox.wake();
-    const due = this.#timers.takeDueRuns((id) => this.markStale(id));
+    const due = this.#timers.drainDueRuns((id) => this.markStale(id));
     await beginRetries(this.database, this.lease.jobId, due);
     if (this.state === "running" || this.state === "draining") this.#timers.arm(this.lease.now());
   }
@@ -242,17 +242,17 @@ export abstract class DagRunJob extends JobLoop {
       await apply();
       await this.#expanding.expand(touched, batch.traces.outputs, this.lease.now());
       await this.#gates.open(this.database, touched, this.lease.now());
-      for (const actor of touched) this.#admission.note(actor, this.lease.now());
+      for (const actor of touched) this.#admission.addReady(actor, this.lease.now());
       await this.#commit(batch);
     } catch (error) {
-      this.#waits.takeLastLines();
+      this.#waits.drainLastLines();
       await this.#undo(batch, error);
       return;
     }
-    this.#waitEnds.write(this.#waits.takeLastLines());
+    this.#waitEnds.write(this.#waits.drainLastLines());
     this.#driving.committed(touched);
     const kept = [...touched].filter((actor) => this.actors.get(actor.id) === actor);
-    for (const actor of kept) this.#timers.note(actor);
+    for (const actor of kept) this.#timers.schedule(actor);
     if (kept.some((actor) => actor.onlyWaitsForPast)) this.onWaitingForPast();
   }
 
@@ -273,18 +273,18 @@ export abstract class DagRunJob extends JobLoop {
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
-        return this.#settle(reports);
+        return this.#commitReports(reports);
       }
       try {
         const calls = batchCalls(batch);
         const results = await this.database.pipeline(news ? [...calls, news] : calls);
-        this.#admission.pools.settle(settledPools(batch, results));
-        if (isAwaited) this.wakeUps.tellOthers("pools");
-        this.#settle(reports);
+        this.#admission.pools.commit(settledPools(batch, results));
+        if (isAwaited) this.wakeUps.sendToOthers("pools");
+        this.#commitReports(reports);
         return this.#committed(batch, admitted, startingSignals(batch, results));
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
-        for (const { actor, ...part } of parts) actor.model.giveBack(part.changes, part);
+        for (const { actor, ...part } of parts) actor.model.restoreChanges(part.changes, part);
         this.#admission.withdraw(admitted, this.lease.now());
         await this.#admission.pools.refresh();
       }
@@ -300,7 +300,7 @@ export abstract class DagRunJob extends JobLoop {
     }
     for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
     this.#dispatch(admitted, signals);
-    noteRetries(this.actors, batch.retries);
+    recordRetries(this.actors, batch.retries);
     for (const { runId } of batch.ends) {
       const actor = this.actors.get(runId);
       if (!actor) continue;
@@ -309,13 +309,13 @@ export abstract class DagRunJob extends JobLoop {
     }
     if (batch.callbacks.length > 0)
       void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
-    if (batch.instances.length > 0) this.askGates();
+    if (batch.instances.length > 0) this.requestGates();
     sendNews(this.wakeUps, batch);
     this.onStored(batch);
   }
 
-  #settle(reports: readonly AttemptReport[]): void {
-    this.#activeAttempts.settle(reports);
+  #commitReports(reports: readonly AttemptReport[]): void {
+    this.#activeAttempts.removeEnded(reports);
     this.#poison.passed(reports);
   }
 
@@ -325,7 +325,7 @@ export abstract class DagRunJob extends JobLoop {
       for (const { actor } of admitted) this.markStale(actor.id);
       return;
     }
-    this.#activeAttempts.take(admitted);
+    this.#activeAttempts.add(admitted);
     this.#dispatcher.dispatch(admitted, signals);
   }
 
@@ -345,7 +345,7 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   /** Loads claimed and stale runs as actors, and makes all decisions that their stored rows allow. */
-  async #take(claimed: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
+  async #loadRuns(claimed: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
     const actors = await this.#load(claimed);
     for (const actor of actors) {
       this.actors.set(actor.id, actor);
@@ -354,7 +354,7 @@ export abstract class DagRunJob extends JobLoop {
       goOnEnding(actor, at);
       this.#driving.add(actor, at);
       if (actor.run.is_fresh) continue;
-      this.#waits.ask();
+      this.#waits.requestRead();
       this.#dispatcher.forgetRun(actor);
       this.#admission.limitedTasks.load(actor);
       for (const instance of this.#activeAttempts.reconcile(actor)) {

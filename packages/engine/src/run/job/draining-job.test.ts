@@ -2,7 +2,7 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
-import { BackfillDesk } from "../../../test/support/backfill-desk.ts";
+import { BackfillFixture } from "../../../test/support/backfill-fixture.ts";
 import { pgProxy } from "../../../test/support/pg-proxy.ts";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { adhoc } from "../../store/database/database.ts";
@@ -108,7 +108,7 @@ it("waits for running callbacks", async () => {
 });
 
 it("releases a backfill to another host, which continues with the next dates", async () => {
-  const desk = new BackfillDesk(rig);
+  const desk = new BackfillFixture(rig);
   const old = await desk.host({ listens: true });
   const id = await desk.create({ dagId: "daily", from: "2020-01-01", to: "2020-01-04", maxActive: 2 });
   const runs = async () => (await desk.runsOf("daily")).map(({ state }) => state);

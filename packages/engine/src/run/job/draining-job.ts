@@ -40,7 +40,7 @@ export abstract class DrainingJob extends DagRunJob {
   readonly #isAlone: boolean;
   #draining: Draining | null = null;
   /** Streaming attempts that were cancelled. */
-  readonly #asked = new Set<string>();
+  readonly #stopping = new Set<string>();
 
   constructor(kind: JobKind, options: DagRunJobOptions) {
     super(kind, options);
@@ -161,12 +161,12 @@ export abstract class DrainingJob extends DagRunJob {
     for (const [attempt, { mapIndex, runId, taskId }] of activeAttempts.all()) {
       const manifest = this.actors.get(runId)?.model.get(taskId, mapIndex)?.node.manifest;
       if (!manifest || !isStreaming(manifest)) busy.add(runId);
-      else if (!this.#asked.has(attempt))
+      else if (!this.#stopping.has(attempt))
         streams.push({ attempt, runId, graceMs: manifest.graceMs ?? GRACE_MS });
     }
     for (const { attempt, graceMs, runId } of streams) {
       if (busy.has(runId)) continue;
-      this.#asked.add(attempt);
+      this.#stopping.add(attempt);
       activeAttempts.cancel(attempt, "the scheduler is stopping", { isLost: true, graceMs });
     }
   }

@@ -32,7 +32,7 @@ export class Gates {
   }
 
   /** A state that a gate may wait for has changed. */
-  ask(): void {
+  requestRead(): void {
     if (this.#waiting.size > 0) this.#isDue = true;
   }
 
@@ -42,7 +42,7 @@ export class Gates {
 
   /** Opens the gates whose earlier runs have ended; adds their runs to `touched`. */
   async open(database: Database, touched: Set<RunActor>, now: number): Promise<void> {
-    for (const actor of touched) this.#add(actor, actor.model.takeGated());
+    for (const actor of touched) this.#add(actor, actor.model.drainGated());
     if (!this.#isDue) return;
     for (const actor of await this.#open(database, now)) touched.add(actor);
   }

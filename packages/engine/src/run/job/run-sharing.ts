@@ -116,7 +116,7 @@ export class RunSharing {
 
   /** Leaves the remaining queued runs to peers for a limited time: they may have found the DAG locked. */
   leaveRest(onTimeout: () => void): void {
-    this.#options.wakeUps.tellOthers("runs");
+    this.#options.wakeUps.sendToOthers("runs");
     this.#leaving ??= setTimeout(() => {
       this.#leaving = undefined;
       onTimeout();
@@ -143,7 +143,7 @@ export class RunSharing {
   }
 
   /** After each turn while there are peers. */
-  async settle(jobId: number): Promise<void> {
+  async rebalance(jobId: number): Promise<void> {
     const { room } = this;
     const isNews = this.#isOutdated || room > 0 !== this.#published > 0;
     const wait = this.#publishedAt + PUBLISH_MS - performance.now();
@@ -168,7 +168,7 @@ export class RunSharing {
     this.#publishedAt = performance.now();
     this.#isOutdated = !(await publishFreeSlots(database, jobId, { slots, free }, this.#published));
     if (this.#isOutdated) return;
-    if (free > 0 && this.#published <= 0) wakeUps.tellOthers("slots");
+    if (free > 0 && this.#published <= 0) wakeUps.sendToOthers("slots");
     this.#published = free;
   }
 
@@ -193,7 +193,7 @@ export class RunSharing {
     // Beyond its free slots, a peer gets as many runs as balance the waiting tasks: that lasts longer than filling its slots.
     const waiting = peers.reduce((sum, { free_slots: free }) => sum - free, admission.shortOfSlots);
     const share = Math.max(0, Math.floor(waiting / (peers.length + 1)));
-    for (const peer of withRoom) await this.#give(jobId, { ...peer, share }, movable);
+    for (const peer of withRoom) await this.#release(jobId, { ...peer, share }, movable);
   }
 
   /** Runs with ready tasks and without active attempts or calls of `onSignal`. */
@@ -202,13 +202,13 @@ export class RunSharing {
     const busy = activeAttempts.runs();
     return admission.waitingRuns().filter(({ actor }) => {
       const { queued, running, restarting } = actor.model.counts.byState;
-      const isSettled = actor.ears === null && actor.ending === null && actor.unmeasured === 0;
+      const isSettled = actor.subscriptions === null && actor.ending === null && actor.unmeasured === 0;
       return isSettled && !actor.isPaused && queued + running + restarting === 0 && !busy.has(actor.id);
     });
   }
 
   /** Removes the given runs from `movable`; runs of DAGs that the peer does not serve stay. */
-  async #give(
+  async #release(
     jobId: number,
     peer: Peer & { readonly share: number },
     movable: { readonly actor: RunActor; readonly ready: number }[],
@@ -236,7 +236,7 @@ export class RunSharing {
       for (const { id } of given) markStale(id);
       throw error;
     } finally {
-      wakeUps.tellOthers("handed");
+      wakeUps.sendToOthers("handed");
     }
   }
 

@@ -6,7 +6,7 @@
  * timer for the next due date, the end of one of its runs, or the heartbeat. A heartbeat that finds a dead job takes over
  * its work; every fifth heartbeat is a sweep, in case a wake-up was lost.
  */
-import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+import { publishesStates, type Topic } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { pauseAfterFailures } from "../../store/dag/failure-pause.ts";
 import type { Listening } from "../../store/database/database.ts";
@@ -20,7 +20,7 @@ import {
   startQueuedRuns,
   takeOverRuns,
 } from "../../store/run/run-claim.ts";
-import { afterExchange, makeWay } from "../../store/run/run-places.ts";
+import { afterExchange, makeWay } from "../../store/run/run-slots.ts";
 import type { RunBatch } from "../../store/task/run-batch.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
 import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
@@ -30,7 +30,14 @@ import { endsPast } from "./gates.ts";
 import { compareOwned } from "./owned-runs.ts";
 import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
-import { concernsHosts, EVERYTHING, isRunTopic, type Look, lookFor, NOTHING } from "./scheduler-look.ts";
+import {
+  concernsHosts,
+  EVERYTHING,
+  isRunTopic,
+  NOTHING,
+  type PendingRead,
+  readsAfter,
+} from "./scheduler-reads.ts";
 
 /** Maximum number of runs per claim: few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
@@ -50,12 +57,12 @@ export interface SchedulerJobOptions extends DagRunJobOptions {
 
 export interface Timetables {
   /** There may be timetables to evaluate. */
-  look(): void;
+  poll(): void;
   stop(): Promise<void>;
 }
 
 export class SchedulerJob extends DrainingJob {
-  #look: Look = EVERYTHING;
+  #pendingReads: PendingRead = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
   #listening: Listening | null = null;
@@ -73,7 +80,7 @@ export class SchedulerJob extends DrainingJob {
     super("scheduler", options);
     const { database, runs } = options;
     this.#budget = runs === undefined ? null : new RunBudget(database, runs);
-    this.#timetables = options.timetables(() => this.#lookAt({ due: true }));
+    this.#timetables = options.timetables(() => this.#requestRead({ due: true }));
     this.#sharing = new RunSharing({
       ...this.load,
       database,
@@ -100,7 +107,7 @@ export class SchedulerJob extends DrainingJob {
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
     this.#listening = await this.wakeUps.listen((topic) => {
-      if (concernsHosts(topic)) this.wakeUps.tellHere(topic);
+      if (concernsHosts(topic)) this.wakeUps.sendHere(topic);
       else this.#wakeUp(topic);
     });
     await super.start();
@@ -118,7 +125,7 @@ export class SchedulerJob extends DrainingJob {
 
   /** Also for queued runs: peers may have left them to this job's free slots. */
   protected override onReleased(): void {
-    for (const topic of ["jobs", "runs"] as const) this.wakeUps.tellOthers(topic);
+    for (const topic of ["jobs", "runs"] as const) this.wakeUps.sendToOthers(topic);
   }
 
   /** Resolves when the last of the `runs` has ended, with its callbacks. */
@@ -127,30 +134,30 @@ export class SchedulerJob extends DrainingJob {
   }
 
   /** Callbacks without an owner were stored: adopts them before the next sweep. */
-  lookForCallbacks(): void {
-    this.#lookAt({ callbacks: true });
+  requestCallbacks(): void {
+    this.#requestRead({ callbacks: true });
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
-    const look = this.#look;
-    this.#look = NOTHING;
+    const look = this.#pendingReads;
+    this.#pendingReads = NOTHING;
     try {
       if (look.peers) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.pools) await this.refreshPools();
       if (look.paused) await this.#checkOwned();
       if (look.callbacks) await this.adoptCallbacks();
       if (look.continuous) await planContinuous(this.database, this.dags);
-      if (look.timetables) this.#timetables.look();
+      if (look.timetables) this.#timetables.poll();
       if (look.abandoned) await this.#cancelAbandoned();
       if (look.due) await this.#createDue();
-      let claimed = await this.#claim({ ...look, queued: look.queued || this.#look.queued });
+      let claimed = await this.#claim({ ...look, queued: look.queued || this.#pendingReads.queued });
       if (look.places) claimed = await this.#makeWay(claimed);
       this.#budget?.add(claimed);
       // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
       return claimed;
     } catch (error) {
-      this.#look = EVERYTHING;
+      this.#pendingReads = EVERYTHING;
       throw error;
     }
   }
@@ -158,50 +165,50 @@ export class SchedulerJob extends DrainingJob {
   protected override async turn(): Promise<void> {
     await super.turn();
     if (this.hasPeers && this.state === "running" && this.lease.isTrusted())
-      await this.#sharing.settle(this.lease.jobId);
+      await this.#sharing.rebalance(this.lease.jobId);
   }
 
   protected override async onHeartbeat(): Promise<void> {
     // A draining scheduler offers no slots, and its facts show the drain.
     if (this.hasPeers && this.state === "running") await this.#sharing.beat(this.lease.jobId);
     if (this.state === "running") await this.#sharing.publishFacts(this.lease.jobId);
-    const dead = await this.lease.buryOthers();
+    const dead = await this.lease.expireOthers();
     for (const job of dead) {
       this.logger.warn("a component died", { ...job });
       // Its work is free: triggerers and other schedulers need not wait for their next sweep.
       this.wakeUps.send("jobs");
     }
     const isSweep =
-      this.lease.takeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
-    if (isSweep) this.askFired();
-    if (isSweep) this.askSignals();
-    if (isSweep) this.#look = EVERYTHING;
+    if (isSweep) this.requestFired();
+    if (isSweep) this.requestSignals();
+    if (isSweep) this.#pendingReads = EVERYTHING;
     // The backfill host in this process does not sweep by itself.
-    if (isSweep) this.wakeUps.tellHere("backfills");
-    if (this.lease.someoneLeft) this.wakeUps.tellHere("jobs");
+    if (isSweep) this.wakeUps.sendHere("backfills");
+    if (this.lease.someoneLeft) this.wakeUps.sendHere("jobs");
     // In case a wake-up was lost. No query while no gate is closed.
-    this.askGates();
+    this.requestGates();
     // The last callback may have ended.
-    if (this.#budget?.isSpent) this.#look = { ...this.#look, queued: true };
+    if (this.#budget?.isSpent) this.#pendingReads = { ...this.#pendingReads, queued: true };
   }
 
   protected override onLeaseLost(): void {
     super.onLeaseLost();
-    this.#look = EVERYTHING;
+    this.#pendingReads = EVERYTHING;
   }
 
   protected override onRunEnded(actor: RunActor): void {
     // The effects of its end, e.g. the start of the next queued run of its DAG, are left to peers.
-    if (this.state !== "running") this.wakeUps.tellOthers(`run:${actor.id}`);
-    this.#look = { ...this.#look, queued: true };
+    if (this.state !== "running") this.wakeUps.sendToOthers(`run:${actor.id}`);
+    this.#pendingReads = { ...this.#pendingReads, queued: true };
     this.#isUntold = true;
     if (actor.version.manifest.schedule.kind === "continuous") {
       void planContinuous(this.database, this.dags)
-        .then(() => (this.state === "running" ? this.#wakeUp("dags") : this.wakeUps.tellOthers("dags")))
+        .then(() => (this.state === "running" ? this.#wakeUp("dags") : this.wakeUps.sendToOthers("dags")))
         .catch(() => {});
     }
-    if (hasSubDags(actor.version.manifest)) this.#look = { ...this.#look, abandoned: true };
+    if (hasSubDags(actor.version.manifest)) this.#pendingReads = { ...this.#pendingReads, abandoned: true };
     if (actor.version.manifest.pauseAfterFailures !== undefined) this.#pauseIfFailing(actor);
     // Also received in this process: by API clients that wait for the run.
     this.wakeUps.send("ended");
@@ -209,15 +216,15 @@ export class SchedulerJob extends DrainingJob {
   }
 
   protected override onWaitingForPast(): void {
-    this.#lookAt({ places: true });
+    this.#requestRead({ places: true });
   }
 
   protected override onStored(batch: RunBatch): void {
-    this.wakeUps.tellHere("tasks");
+    this.wakeUps.sendHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
     if (!this.hasPeers) return;
-    if (endsPast(batch, this.actors)) this.wakeUps.tellOthers("ended");
-    if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.tellOthers("pools");
+    if (endsPast(batch, this.actors)) this.wakeUps.sendToOthers("ended");
+    if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.sendToOthers("pools");
   }
 
   /** Compares the stored runs with memory, to find edits and pauses whose wake-up was lost. */
@@ -232,13 +239,13 @@ export class SchedulerJob extends DrainingJob {
   #pauseIfFailing({ run: { dag_id: dagId } }: RunActor): void {
     void pauseAfterFailures(this.database, dagId)
       .then((isPaused) => {
-        if (isPaused) this.#tellPaused([dagId]);
+        if (isPaused) this.#logPaused([dagId]);
       })
       .catch(() => {});
   }
 
-  #lookAt(look: Partial<Look>): void {
-    this.#look = { ...this.#look, ...look };
+  #requestRead(look: Partial<PendingRead>): void {
+    this.#pendingReads = { ...this.#pendingReads, ...look };
     this.wake();
   }
 
@@ -246,28 +253,28 @@ export class SchedulerJob extends DrainingJob {
   async #cancelAbandoned(): Promise<void> {
     const { database, logger, wakeUps } = this;
     try {
-      if (await cancelAbandoned({ database, logger, wakeUps })) this.#lookAt({ abandoned: true });
+      if (await cancelAbandoned({ database, logger, wakeUps })) this.#requestRead({ abandoned: true });
     } catch (error) {
       logger.warn("cannot cancel the run of a sub-DAG", { error: String(error) });
     }
   }
 
-  #tellPaused(dagIds: readonly string[]): void {
+  #logPaused(dagIds: readonly string[]): void {
     this.logger.warn("paused after failures", { dags: dagIds });
     this.wakeUps.send("dags");
     this.wakeUps.send("signals");
   }
 
   /** With peers: as many runs as fill its free slots; none if only peers have free slots; its share if no scheduler has. */
-  async #claim({ orphans, queued }: Pick<Look, "orphans" | "queued">): Promise<ClaimedRun[]> {
-    this.#look = { ...this.#look, queued: false };
+  async #claim({ orphans, queued }: Pick<PendingRead, "orphans" | "queued">): Promise<ClaimedRun[]> {
+    this.#pendingReads = { ...this.#pendingReads, queued: false };
     if (!orphans && !queued) return [];
     const budget = (await this.#budget?.room(this.lease.jobId)) ?? Number.POSITIVE_INFINITY;
     if (this.#budget?.isSpent && !this.load.callbacks.areUnderWay) this.#finished.resolve();
     const room = this.hasPeers ? this.#sharing.room : Number.POSITIVE_INFINITY;
     const waiting = room <= 0 ? await this.#sharing.waiting(this.lease.jobId) : undefined;
     if (waiting === null && this.#isUntold)
-      for (const topic of ["runs", "jobs"] as const) this.wakeUps.tellOthers(topic);
+      for (const topic of ["runs", "jobs"] as const) this.wakeUps.sendToOthers(topic);
     this.#isUntold = false;
     if (queued) await this.#armQueued();
     if (waiting === null) return [];
@@ -282,9 +289,13 @@ export class SchedulerJob extends DrainingJob {
     const mayStart = queued && taken.length === 0 && !(waiting && this.#sharing.isLeft(waiting));
     const started = mayStart ? await this.#startQueued({ limit, slots, waiting }, budget > 0) : [];
     const [hasMoreOrphans, hasMoreQueued] = [leavesMore(taken, most), leavesMore(started, limit)];
-    if (hasMoreQueued && waiting) this.#sharing.leaveRest(() => this.#lookAt({ queued: true }));
+    if (hasMoreQueued && waiting) this.#sharing.leaveRest(() => this.#requestRead({ queued: true }));
     if (hasMoreOrphans || hasMoreQueued || (queued && taken.length > 0)) {
-      this.#look = { ...this.#look, queued: true, orphans: this.#look.orphans || hasMoreOrphans };
+      this.#pendingReads = {
+        ...this.#pendingReads,
+        queued: true,
+        orphans: this.#pendingReads.orphans || hasMoreOrphans,
+      };
       this.#isUntold = true;
       this.wake();
     }
@@ -299,18 +310,18 @@ export class SchedulerJob extends DrainingJob {
       DUE_LIMIT,
       this.dags,
     );
-    if (paused.length > 0) this.#tellPaused(paused);
-    if (asked > 0) this.#timetables.look();
-    if (created > 0) this.#look = { ...this.#look, queued: true };
+    if (paused.length > 0) this.#logPaused(paused);
+    if (asked > 0) this.#timetables.poll();
+    if (created > 0) this.#pendingReads = { ...this.#pendingReads, queued: true };
     if (created > 0) this.#isUntold = true;
     if (created > 0) this.wakeUps.send("states");
-    if (created > 0) this.wakeUps.tellHere("notices");
-    if (dags > 0) return this.#lookAt({ due: true });
+    if (created > 0) this.wakeUps.sendHere("notices");
+    if (dags > 0) return this.#requestRead({ due: true });
     if (this.#dueTimer) clearTimeout(this.#dueTimer);
     const wait = await nextDueIn(this.database, this.dags);
     if (wait === null) return;
     this.#dueTimer = setTimeout(
-      () => this.#lookAt({ due: true }),
+      () => this.#requestRead({ due: true }),
       Math.min(wait > 0 ? wait + 1 : BUSY_MS, 2 ** 30),
     );
   }
@@ -325,7 +336,7 @@ export class SchedulerJob extends DrainingJob {
       columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
     });
     // A DAG with a full backlog gets its next scheduled run when a queued one has started.
-    if (started.length > 0) this.#lookAt({ due: true });
+    if (started.length > 0) this.#requestRead({ due: true });
     if (started.length > 0) this.wakeUps.send("states");
     return started;
   }
@@ -355,7 +366,7 @@ export class SchedulerJob extends DrainingJob {
   }
 
   #wakeUp(topic: Topic | ""): void {
-    if (tellsOfStates(topic)) this.askSignals("states");
+    if (publishesStates(topic)) this.requestSignals("states");
     // The first is the most frequent topic, and has no other meaning here. The others are for the hosts.
     if (topic === "states" || topic === "backfills" || topic === "notices") return;
     if (topic === "slots") {
@@ -366,34 +377,34 @@ export class SchedulerJob extends DrainingJob {
     this.#untilSweep = 0;
     switch (topic) {
       case "ended":
-        this.askGates();
+        this.requestGates();
         return;
       case "fired":
-        this.askFired();
+        this.requestFired();
         return;
       case "signals":
-        this.askSignals();
+        this.requestSignals();
         return;
       case "callbacks":
-        this.lookForCallbacks();
+        this.requestCallbacks();
         return;
       case "unwaited":
-        this.#lookAt({ abandoned: true });
+        this.#requestRead({ abandoned: true });
         return;
       case "triggers":
       case "tasks":
         return;
       case "":
-        this.askFired();
-        this.askSignals();
+        this.requestFired();
+        this.requestSignals();
         break;
       default:
         if (isRunTopic(topic)) {
           this.markStale(Number(topic.slice("run:".length)));
           // A finished run may have been marked or deleted.
-          this.askGates();
+          this.requestGates();
         }
     }
-    this.#lookAt(lookFor(topic));
+    this.#requestRead(readsAfter(topic));
   }
 }

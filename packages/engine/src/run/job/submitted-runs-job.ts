@@ -6,7 +6,7 @@
  * have changed. So runs that another job drove or ended are reported, too. If the job is killed, its lease expires: a
  * scheduler takes over the started runs, and the others were never created.
  */
-import { type Topic, tellsOfStates } from "../../job/wake-up.ts";
+import { publishesStates, type Topic } from "../../job/wake-up.ts";
 import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
@@ -23,7 +23,7 @@ import type { RunBatch } from "../../store/task/run-batch.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { compareOwned } from "./owned-runs.ts";
-import { isRunTopic } from "./scheduler-look.ts";
+import { isRunTopic } from "./scheduler-reads.ts";
 
 const CLAIM_LIMIT = 32;
 /** Maximum number of waiting runs that are searched for one whose DAG has a free slot. */
@@ -32,8 +32,8 @@ const CANDIDATES = 256;
 const SWEEP_EVERY = 5;
 
 /** A reason to query the database. "runs": a free slot, or the end of a run; "owned": edits. */
-type Look = "runs" | "owned" | "pools" | "peers" | "callbacks";
-const EVERYTHING: readonly Look[] = ["runs", "owned", "pools", "peers", "callbacks"];
+type PendingRead = "runs" | "owned" | "pools" | "peers" | "callbacks";
+const EVERYTHING: readonly PendingRead[] = ["runs", "owned", "pools", "peers", "callbacks"];
 
 export interface SubmittedRunsJobOptions extends DagRunJobOptions {
   /** Maximum number of active runs. */
@@ -51,7 +51,7 @@ export class SubmittedRunsJob extends DagRunJob {
   #waiting: SubmittedRun[] = [];
   /** Created runs that have not ended. */
   readonly #open = new Map<SubmittedRun, number>();
-  readonly #look = new Set<Look>(EVERYTHING);
+  readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
   /** Paused DAGs that were reported. */
   readonly #paused = new Set<string>();
   #listening: Listening | null = null;
@@ -79,7 +79,7 @@ export class SubmittedRunsJob extends DagRunJob {
   async submit(runs: readonly SubmittedRun[]): Promise<void> {
     await reserveRuns(this.database, this.lease.jobId, idsOf(runs));
     this.#waiting.push(...runs);
-    this.#lookAt("runs");
+    this.#requestRead("runs");
     this.wake();
   }
 
@@ -92,7 +92,7 @@ export class SubmittedRunsJob extends DagRunJob {
   }
 
   override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#hear(topic));
+    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
     await super.start();
   }
 
@@ -104,8 +104,8 @@ export class SubmittedRunsJob extends DagRunJob {
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
-    const look = new Set(this.#look);
-    this.#look.clear();
+    const look = new Set(this.#pendingReads);
+    this.#pendingReads.clear();
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.has("pools")) await this.refreshPools();
@@ -116,37 +116,37 @@ export class SubmittedRunsJob extends DagRunJob {
       const claimed = [...(await this.#takeOver()), ...(await this.#startNext())];
       // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
-      if (this.#look.size > 0) this.wake();
+      if (this.#pendingReads.size > 0) this.wake();
       this.#options.onChange();
       return claimed;
     } catch (error) {
-      this.#lookAt(...EVERYTHING);
+      this.#requestRead(...EVERYTHING);
       throw error;
     }
   }
 
   protected override async onHeartbeat(): Promise<void> {
     // A run may have become due, or lost its owner, without a wake-up.
-    this.#lookAt("runs");
-    if (this.lease.takeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
+    this.#requestRead("runs");
+    if (this.lease.consumeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
-      this.#lookAt(...EVERYTHING);
-      this.askFired();
-      this.askSignals();
+      this.#requestRead(...EVERYTHING);
+      this.requestFired();
+      this.requestSignals();
       // After an expired lease other jobs may own them, or this job has another id.
       await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));
     }
-    this.askGates();
+    this.requestGates();
   }
 
   protected override onLeaseLost(): void {
     super.onLeaseLost();
     this.#untilSweep = 0;
-    this.#lookAt(...EVERYTHING);
+    this.#requestRead(...EVERYTHING);
   }
 
   protected override onRunEnded(): void {
-    this.#lookAt("runs");
+    this.#requestRead("runs");
     this.wakeUps.send("ended");
     this.wake();
   }
@@ -157,7 +157,7 @@ export class SubmittedRunsJob extends DagRunJob {
   protected override onStored(batch: RunBatch): void {
     if (batch.signals.length > 0) this.wakeUps.send("states");
     if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
-      this.wakeUps.tellOthers("pools");
+      this.wakeUps.sendToOthers("pools");
   }
 
   /** Reports runs that have ended; runs that went back to the queue wait again, before all others. */
@@ -183,7 +183,7 @@ export class SubmittedRunsJob extends DagRunJob {
     const by = { jobId: this.lease.jobId, limit: CLAIM_LIMIT, fromAny: this.#options.fromAny };
     const runs = await takeOverSubmitted(this.database, by, ids);
     if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
-    if (leavesMore(runs, CLAIM_LIMIT)) this.#lookAt("runs");
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#requestRead("runs");
     return runs;
   }
 
@@ -209,7 +209,7 @@ export class SubmittedRunsJob extends DagRunJob {
     this.#warnOfPaused(paused);
     if (started.length > 0) this.wakeUps.send("states");
     // Some of them may have ended already, and more may start.
-    if (outcomes.size > 0) this.#lookAt("runs");
+    if (outcomes.size > 0) this.#requestRead("runs");
     return [...started];
   }
 
@@ -230,44 +230,44 @@ export class SubmittedRunsJob extends DagRunJob {
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
   }
 
-  #lookAt(...what: readonly Look[]): void {
-    for (const each of what) this.#look.add(each);
+  #requestRead(...what: readonly PendingRead[]): void {
+    for (const each of what) this.#pendingReads.add(each);
   }
 
-  #hear(topic: Topic | ""): void {
-    if (tellsOfStates(topic)) this.askSignals("states");
+  #onWakeUp(topic: Topic | ""): void {
+    if (publishesStates(topic)) this.requestSignals("states");
     switch (topic) {
       case "fired":
-        this.askFired();
+        this.requestFired();
         return;
       case "signals":
-        this.askSignals();
+        this.requestSignals();
         return;
       case "dags":
-        this.#lookAt("owned", "runs", "pools");
+        this.#requestRead("owned", "runs", "pools");
         break;
       case "pools":
-        this.#lookAt("pools");
+        this.#requestRead("pools");
         break;
       case "jobs":
-        this.#lookAt("peers", "runs");
+        this.#requestRead("peers", "runs");
         break;
       case "ended":
-        this.#lookAt("runs");
-        this.askGates();
+        this.#requestRead("runs");
+        this.requestGates();
         break;
       case "runs":
-        this.#lookAt("runs");
+        this.#requestRead("runs");
         break;
       case "":
-        this.#lookAt(...EVERYTHING);
-        this.askFired();
-        this.askSignals();
+        this.#requestRead(...EVERYTHING);
+        this.requestFired();
+        this.requestSignals();
         break;
       default:
         if (!isRunTopic(topic)) return;
         this.markStale(Number(topic.slice("run:".length)));
-        this.#lookAt("runs");
+        this.#requestRead("runs");
     }
     this.wake();
   }

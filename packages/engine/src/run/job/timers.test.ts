@@ -15,13 +15,13 @@ it("keeps no timers of runs that have ended", () => {
   const timers = new Timers({ actors } as unknown as TimersOptions);
   const live = run(0, DAY_MS);
   actors.set(0, live);
-  timers.note(live);
+  timers.schedule(live);
   for (let id = 1; id <= 20_000; id++) {
     const actor = run(id, 2 * DAY_MS);
     actors.set(id, actor);
-    timers.note(actor);
+    timers.schedule(actor);
     actors.delete(id);
   }
   expect(timers.size).toBeLessThan(2_000);
-  expect(live.notedAt).toBe(DAY_MS);
+  expect(live.timerAt).toBe(DAY_MS);
 });

@@ -32,10 +32,10 @@ export class Timers {
   }
 
   /** Adds the next timer of this run, unless an earlier one is set. */
-  note(actor: RunActor): void {
+  schedule(actor: RunActor): void {
     const at = actor.nextMoment();
-    if (at >= actor.notedAt) return;
-    actor.notedAt = at;
+    if (at >= actor.timerAt) return;
+    actor.timerAt = at;
     this.#moments.push({ at, runId: actor.id });
     if (this.#moments.size > 2 * this.#options.actors.size + MOST_STALE) this.#dropStale();
   }
@@ -48,7 +48,7 @@ export class Timers {
   /** Drops the entries of ended runs: a run may have a timeout of a day and take a second. */
   #dropStale(): void {
     this.#moments = momentHeap();
-    for (const { id, notedAt } of this.#options.actors.values())
+    for (const { id, timerAt: notedAt } of this.#options.actors.values())
       if (Number.isFinite(notedAt)) this.#moments.push({ at: notedAt, runId: id });
   }
 
@@ -60,7 +60,7 @@ export class Timers {
       this.#moments.pop();
       const actor = actors.get(next.runId);
       if (!actor) continue;
-      actor.notedAt = Number.POSITIVE_INFINITY;
+      actor.timerAt = Number.POSITIVE_INFINITY;
       if (actor.isLate(now)) {
         for (const instance of timeOut(actor, now, traces)) admission.freed(actor, instance);
         touched.add(actor);
@@ -71,15 +71,15 @@ export class Timers {
         continue;
       }
       const isOverdue = waits.endOverdue(actor, { traces, now });
-      const isAsking = (actor.ears?.nextQuestionAt() ?? Number.POSITIVE_INFINITY) <= now;
+      const isAsking = (actor.subscriptions?.nextQuestionAt() ?? Number.POSITIVE_INFINITY) <= now;
       const hasBegun = actor.beginGroups({ at: now, traces });
       if (actor.model.fireRetries(now) > 0 || hasBegun || isOverdue || isAsking) touched.add(actor);
-      else this.note(actor);
+      else this.schedule(actor);
     }
   }
 
   /** Failed runs whose next try is due. They have to be loaded again, because they have no timer any more. */
-  takeDueRuns(markStale: (runId: number) => void): RunActor[] {
+  drainDueRuns(markStale: (runId: number) => void): RunActor[] {
     const due = this.#dueRuns;
     this.#dueRuns = [];
     for (const { id } of due) markStale(id);

@@ -69,7 +69,7 @@ export class Expanding {
   async expand(touched: Set<RunActor>, outputs: readonly OutputWrite[], now: number): Promise<void> {
     const fresh = freshOutputs(outputs);
     if (this.#measuring.size > 0) await this.#answerMeasured(touched, fresh, now);
-    this.#naming.settle(touched);
+    this.#naming.applyNames(touched);
     for (const actor of touched) await this.#answerAll(actor, fresh, now);
     let left = PIECE;
     for (const actor of this.#growing) {
@@ -86,8 +86,8 @@ export class Expanding {
   }
 
   async #answerAll(actor: RunActor, fresh: ReadonlyMap<string, Known>, now: number): Promise<void> {
-    for (const place of actor.model.takeExpandable()) await this.#answer(actor, place, fresh, now);
-    const unlabelled = actor.model.takeUnlabelled();
+    for (const place of actor.model.drainExpandable()) await this.#answer(actor, place, fresh, now);
+    const unlabelled = actor.model.drainUnlabelled();
     if (unlabelled.length > 0) await this.#label(actor, unlabelled, fresh);
     if (actor.model.isGrowing) this.#growing.add(actor);
   }

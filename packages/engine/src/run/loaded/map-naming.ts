@@ -50,7 +50,7 @@ export class MapNaming {
   }
 
   /** Applies the names that were read. */
-  settle(touched: Set<RunActor>): void {
+  applyNames(touched: Set<RunActor>): void {
     for (const naming of this.#naming) {
       const { actor, names } = naming;
       if (names === null) continue;

@@ -74,10 +74,10 @@ export class RunActor {
   readonly version: DagVersion;
   readonly model: RunModel;
   /** null: the run is not signal-driven. */
-  readonly ears: RunSubscriptions | null;
+  readonly subscriptions: RunSubscriptions | null;
   readonly facts: RunFacts;
   /** The earliest timer of this run. */
-  notedAt = Number.POSITIVE_INFINITY;
+  timerAt = Number.POSITIVE_INFINITY;
   /** When the run times out, in milliseconds. */
   readonly deadline: number | null;
   isPaused: boolean;
@@ -88,7 +88,7 @@ export class RunActor {
   /** When the next try of the failed run starts, as stored. */
   retryAt: number | null;
 
-  /** No task is running: an earlier date may need its slot (see store/run/run-places.ts). */
+  /** No task is running: an earlier date may need its slot (see store/run/run-slots.ts). */
   get onlyWaitsForPast(): boolean {
     const { active, held } = this.model.counts;
     return this.version.isGated && active === 0 && held > 0;
@@ -102,7 +102,7 @@ export class RunActor {
     this.run = run;
     this.version = version;
     this.model = parts.model;
-    this.ears = parts.ears;
+    this.subscriptions = parts.ears;
     this.facts = runFacts(run);
     this.isPaused = run.is_paused;
     this.retryAt = run.retry_at?.getTime() ?? null;
@@ -119,7 +119,7 @@ export class RunActor {
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
     const deadline = this.ending ? never : (this.deadline ?? never);
-    const { ears, model } = this;
+    const { subscriptions: ears, model } = this;
     const question = ears?.nextQuestionAt() ?? never;
     const retry = Math.min(model.nextRetryAt() ?? never, this.retryAt ?? never);
     return Math.min(retry, model.nextDeadline() ?? never, question, deadline);

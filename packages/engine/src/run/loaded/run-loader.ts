@@ -123,7 +123,11 @@ function driveOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null):
   });
 }
 
-function earsOf(run: ClaimedRun, version: DagVersion, row: LoadedDrive | null): RunSubscriptions | null {
+function subscriptionsOf(
+  run: ClaimedRun,
+  version: DagVersion,
+  row: LoadedDrive | null,
+): RunSubscriptions | null {
   return row && new RunSubscriptions({ dagId: run.dag_id, runId: run.run_id }, version, row);
 }
 
@@ -141,7 +145,7 @@ function newActor(run: ClaimedRun, version: DagVersion, drive: LoadedDrive | nul
     }),
   );
   const model = RunModel.load(version.graph, rows, { drive: driveOf(run, version, drive) });
-  return new RunActor(run, version, { model, ears: earsOf(run, version, drive) });
+  return new RunActor(run, version, { model, ears: subscriptionsOf(run, version, drive) });
 }
 
 interface Journal {
@@ -179,7 +183,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
     instance.pid = row.pid;
   }
-  return new RunActor(run, version, { model, ears: earsOf(run, version, journal.drive) });
+  return new RunActor(run, version, { model, ears: subscriptionsOf(run, version, journal.drive) });
 }
 
 function loadedWait(row: LoadedInstance): Wait | null {

@@ -4,7 +4,7 @@ import { beginRunRetry, type RetryWrite } from "../../store/run/run-retry.ts";
 import type { RunActor } from "./run-actor.ts";
 
 /** The retries of these runs are stored. */
-export function noteRetries(actors: ReadonlyMap<number, RunActor>, retries: readonly RetryWrite[]): void {
+export function recordRetries(actors: ReadonlyMap<number, RunActor>, retries: readonly RetryWrite[]): void {
   for (const { runId, retryAt } of retries) {
     const actor = actors.get(runId);
     if (actor) actor.retryAt = retryAt;

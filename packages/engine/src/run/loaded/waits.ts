@@ -38,14 +38,14 @@ export class Waits {
   }
 
   /** The last log lines of waits that timed out; written when the batch is stored, otherwise dropped. */
-  takeLastLines(): readonly WaitEndLine[] {
+  drainLastLines(): readonly WaitEndLine[] {
     const lines = this.#lastLines;
     this.#lastLines = [];
     return lines;
   }
 
   /** A trigger of ours may have fired. */
-  ask(): void {
+  requestRead(): void {
     this.#isDue = true;
   }
 
@@ -83,18 +83,19 @@ export class Waits {
 
   /** true: a wait of this run has timed out. */
   endOverdue(actor: RunActor, { traces, now }: Omit<Gathering, "touched">): boolean {
-    const overdue = actor.model.takeOverdue(now);
+    const overdue = actor.model.nextOverdue(now);
     for (const instance of overdue) {
       const keptSlot = instance.wait?.keepsSlot === true;
       const { attempt, tryNumber } = instance;
       actor.overdue(instance, { at: now, traces });
-      if (attempt !== null && instance.reason !== null) this.#note(actor, instance, { attempt, tryNumber });
+      if (attempt !== null && instance.reason !== null)
+        this.#recordEnd(actor, instance, { attempt, tryNumber });
       if (keptSlot) this.#admission.freed(actor, instance);
     }
     return overdue.length > 0;
   }
 
-  #note(actor: RunActor, instance: Instance, of: Pick<WaitEndLine, "attempt" | "tryNumber">): void {
+  #recordEnd(actor: RunActor, instance: Instance, of: Pick<WaitEndLine, "attempt" | "tryNumber">): void {
     const place = [actor.run.dag_id, `${actor.id}`, instance.node.id, `${instance.mapIndex}`];
     const message = `The wait is over: ${instance.reason}`;
     this.#lastLines.push({ ...of, place, level: instance.state === "skipped" ? "info" : "error", message });
@@ -103,7 +104,7 @@ export class Waits {
   /** Starts the instances that begin with a wait. true: some take a slot, which the database may reject. */
   begin({ touched, traces, now }: Gathering): boolean {
     let takesSlots = false;
-    for (const { actor, instance, hasSlot } of this.#admission.takeStarters(BEGIN_LIMIT)) {
+    for (const { actor, instance, hasSlot } of this.#admission.drainStarters(BEGIN_LIMIT)) {
       touched.add(actor);
       const keepsSlot = this.#admission.keepsDeferred(actor, instance);
       const hasBegun = actor.startWaiting(instance, { at: now, traces, keepsSlot });

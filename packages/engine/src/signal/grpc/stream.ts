@@ -44,7 +44,7 @@ export class GrpcSubscription implements Subscription {
   }): Promise<SignalBatch> {
     const deadline = performance.now() + options.waitMs;
     while (!this.#isClosed && options.abort?.aborted !== true) {
-      if (this.#activeAttempts.length > 0) return this.#take(options.limit);
+      if (this.#activeAttempts.length > 0) return this.#drain(options.limit);
       this.#position = this.#received;
       if (this.#failure !== null) throw this.#failure;
       const now = performance.now();
@@ -63,7 +63,7 @@ export class GrpcSubscription implements Subscription {
     this.#wake?.();
   }
 
-  #take(limit: number): SignalBatch {
+  #drain(limit: number): SignalBatch {
     const signals = this.#activeAttempts.splice(0, limit);
     this.#position = this.#activeAttempts.length === 0 ? this.#received : signals.at(-1)!.position;
     if (this.#activeAttempts.length < MAX_IN_HAND) this.#stream?.resume();

@@ -9,7 +9,7 @@ import { statement } from "../database/statement.ts";
 import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
 import { sendSignals } from "../signal/signals.ts";
 
-/** An action and its object. `start`, `restart` and `stop` alone are reserved for manual commands (run-orders.ts). */
+/** An action and its object. `start`, `restart` and `stop` alone are reserved for manual commands (manual-commands.ts). */
 export type Deed = {
   readonly action: string;
   readonly details?: { readonly [key: string]: Json };

@@ -32,7 +32,7 @@ const send = (uri: string, payload: number) =>
 
 async function look(): Promise<void> {
   const schedules = new SignalSchedules({ database: test.db, logger: silentLogger, onRuns: () => {} });
-  while ((await schedules.look(performance.now() + 10_000)).isHeld);
+  while ((await schedules.read(performance.now() + 10_000)).isHeld);
 }
 
 const queued = async () => (await listQueued(test.db, {})).map(({ events, uri }) => `${events} of ${uri}`);

@@ -5,10 +5,10 @@ import { NO_TASKS } from "../../../test/support/no-tasks.ts";
 import { seedBackfill } from "../../../test/support/seed-backfill.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { makeWayInBackfills } from "../run/run-places.ts";
+import { makeWayInBackfills } from "../run/run-slots.ts";
 import { adoptBackfill, hasFreeBackfill, startBackfillRuns, takeOverBackfillRuns } from "./backfill-claim.ts";
 import { planBackfill } from "./backfill-plan.ts";
-import { settleBackfills } from "./backfills.ts";
+import { endBackfills } from "./backfills.ts";
 
 const DONE = 20_000;
 
@@ -55,7 +55,7 @@ describe(`a backfill with ${DONE} completed dates`, () => {
     await takeOverBackfillRuns(db, jobId, 64);
     await startBackfillRuns(db, { jobId, limit: 64, columns: async () => NO_TASKS });
     await makeWayInBackfills(db, { jobId, columns: async () => NO_TASKS });
-    await settleBackfills(db, [id]);
+    await endBackfills(db, [id]);
   }, 60_000);
 
   it.each([

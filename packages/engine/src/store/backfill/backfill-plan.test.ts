@@ -16,7 +16,7 @@ import {
   takeOverBackfillRuns,
 } from "./backfill-claim.ts";
 import { planBackfill } from "./backfill-plan.ts";
-import { cancelBackfill, countBackfill, settleBackfills } from "./backfills.ts";
+import { cancelBackfill, countBackfill, endBackfills } from "./backfills.ts";
 
 const HOURLY = { kind: "interval", everyMs: 3_600_000, style: "trigger" } as const;
 const RANGE = { dagId: "d", from: "2020-01-01T00:00:00Z", to: "2020-01-01T09:00:00Z" };
@@ -49,7 +49,7 @@ describe("a date's run", () => {
   it("is created once by two backfills with opposite directions, and counted by both", async () => {
     const ids = [await owned({ maxActive: 2 }), await owned({ maxActive: 2, isReverse: true })];
     const fill = async (id: number) => {
-      for (let over: object[] = []; over.length === 0; over = await settleBackfills(db, [id])) {
+      for (let over: object[] = []; over.length === 0; over = await endBackfills(db, [id])) {
         await planBackfill(db, id, job);
         await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE backfill_id = $1", [id]);
       }
@@ -130,7 +130,7 @@ describe("the dates listed by a timetable", () => {
       run_after: new Date(at(6)),
     });
     await end();
-    expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "done" }]);
+    expect(await endBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "done" }]);
   });
 
   it("are processed in bounded steps when most of them have runs", async () => {
@@ -217,7 +217,7 @@ describe("a backfill", () => {
       cancelled: queued.map((run) => run.id),
     });
     expect((await runs()).map((run) => run.state)).toEqual(["failed", "failed", "failed"]);
-    expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "failed" }]);
+    expect(await endBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "failed" }]);
   });
 
   it("runs a run that a user clears while it is being cancelled, then ends", async () => {
@@ -230,15 +230,15 @@ describe("a backfill", () => {
     expect(await startQueued()).toEqual([]);
     expect(await startOwn()).toEqual([first]);
     await sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE state = 'running'");
-    expect(await settleBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "cancelled" }]);
+    expect(await endBackfills(db, [id])).toEqual([{ id, dag_id: "d", state: "cancelled" }]);
   });
 
   it("is settled once by concurrent calls", async () => {
     const id = await owned({ maxActive: 20 });
     await planBackfill(db, id, job);
-    expect(await settleBackfills(db, [id])).toEqual([]);
+    expect(await endBackfills(db, [id])).toEqual([]);
     await end();
-    const settled = await Promise.all([settleBackfills(db, [id]), settleBackfills(db, [id])]);
+    const settled = await Promise.all([endBackfills(db, [id]), endBackfills(db, [id])]);
     expect(settled.flat()).toEqual([{ id, dag_id: "d", state: "done" }]);
   });
 });

@@ -27,7 +27,7 @@ import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { clearTasks } from "../edit/clear-tasks.ts";
 import { cancelRun, markRun } from "../edit/end-run.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import { SHORT_BREATH } from "./backfill-claim.ts";
 
 /** Dates per step: the number of runs that may be created, within these bounds. */
@@ -105,7 +105,7 @@ const INSERT = statement(
      WHERE b.id = $8
      ON CONFLICT DO NOTHING
      RETURNING id, dag_id, run_id, state, logical_date
-   ), told AS (${tellRuns("added")})
+   ), told AS (${publishRuns("added")})
    SELECT id, logical_date FROM added`,
 );
 

@@ -235,7 +235,7 @@ export async function cancelBackfill(tx: Connection, id: number, letFinish: bool
   const open = await tx.rows<{ id: number; state: string }>(OPEN_RUNS, [id]);
   const ended = open.filter((run) => !letFinish || run.state === "queued");
   for (const run of ended) await cancelRun(tx, run.id, "the backfill was cancelled");
-  await settleBackfills(tx, [id]);
+  await endBackfills(tx, [id]);
   return {
     kind: "done",
     changed: row.ending === null || ended.length > 0,
@@ -244,7 +244,7 @@ export async function cancelBackfill(tx: Connection, id: number, letFinish: bool
 }
 
 /** Ends those of these backfills that are complete, and returns them. */
-export function settleBackfills(
+export function endBackfills(
   db: Connection,
   ids: readonly number[],
 ): Promise<{ readonly id: number; readonly dag_id: string; readonly state: BackfillState }[]> {

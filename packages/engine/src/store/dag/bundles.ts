@@ -1,21 +1,21 @@
 /**
  * Code by content hash; rows are never updated. Code shared by many bundles (the SDK's part) is stored once, as a
- * prelude, and so is each file that bundles require. Written in the transaction of its versions, under the catalogue
+ * shared chunk, and so is each file that bundles require. Written in the transaction of its versions, under the catalogue
  * lock: a concurrent cleanup cannot delete rows that have no reference yet.
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
-/** `head`, then the prelude, then `code` form one self-contained module. */
+/** `head`, then the shared chunk, then `code` form one self-contained module. */
 export interface StoredBundle {
   readonly head: string;
-  readonly prelude: StoredPrelude | null;
+  readonly sharedChunk: StoredSharedChunk | null;
   readonly code: string;
   readonly sourceMap: string | null;
 }
 
 /** Declares `names` and refers to no other code. */
-export interface StoredPrelude {
+export interface StoredSharedChunk {
   readonly hash: string;
   readonly names: readonly string[];
   readonly code: string;
@@ -34,16 +34,19 @@ export type NamedBundle = StoredBundle & {
 
 const ADD_BUNDLES = statement(
   "bundle-add",
-  `INSERT INTO bundle (hash, head, prelude_hash, code, source_map)
+  `INSERT INTO bundle (hash, head, shared_chunk_hash, code, source_map)
    SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) AS u(hash) ORDER BY hash
    ON CONFLICT DO NOTHING`,
 );
 
-/** Preludes that are stored already, the usual case, are not sent. */
-const KNOWN_PRELUDES = statement("bundle-known-preludes", "SELECT hash FROM prelude WHERE hash = ANY($1)");
-const ADD_PRELUDES = statement(
-  "bundle-add-preludes",
-  `INSERT INTO prelude (hash, names, code)
+/** Shared chunks that are stored already, the usual case, are not sent. */
+const KNOWN_SHARED_CHUNKS = statement(
+  "bundle-known-shared-chunks",
+  "SELECT hash FROM shared_chunk WHERE hash = ANY($1)",
+);
+const ADD_SHARED_CHUNKS = statement(
+  "bundle-add-shared-chunks",
+  `INSERT INTO shared_chunk (hash, names, code)
    SELECT u.hash, string_to_array(u.names, ' '), u.code
    FROM unnest($1::text[], $2::text[], $3::text[]) AS u(hash, names, code) ORDER BY u.hash
    ON CONFLICT DO NOTHING`,
@@ -64,19 +67,22 @@ const LOAD_FILE = statement("bundle-load-file", "SELECT content FROM bundled_fil
 
 const LOAD = statement(
   "bundle-load",
-  `SELECT b.head, b.code, b.source_map AS "sourceMap", to_json(p) AS prelude
-   FROM bundle b LEFT JOIN (SELECT hash, names, code FROM prelude) AS p ON p.hash = b.prelude_hash
+  `SELECT b.head, b.code, b.source_map AS "sourceMap", to_json(p) AS "sharedChunk"
+   FROM bundle b LEFT JOIN (SELECT hash, names, code FROM shared_chunk) AS p ON p.hash = b.shared_chunk_hash
    WHERE b.hash = $1`,
 );
 
 /** Stores the bundles that are not stored yet. */
 export async function addBundles(tx: Connection, bundles: readonly NamedBundle[]): Promise<void> {
   const added = byHash(bundles);
-  await addPreludes(tx, byHash(added.map(({ prelude }) => prelude).filter((prelude) => prelude !== null)));
+  await addSharedChunks(
+    tx,
+    byHash(added.map(({ sharedChunk }) => sharedChunk).filter((sharedChunk) => sharedChunk !== null)),
+  );
   await tx.rows(ADD_BUNDLES, [
     added.map(({ hash }) => hash),
     added.map(({ head }) => head),
-    added.map(({ prelude }) => prelude?.hash ?? null),
+    added.map(({ sharedChunk }) => sharedChunk?.hash ?? null),
     added.map(({ code }) => code),
     added.map(({ sourceMap }) => sourceMap),
   ]);
@@ -102,13 +108,13 @@ async function addFiles(tx: Connection, bundles: readonly NamedBundle[]): Promis
   await tx.rows(ADD_FILE_USES, [uses.map(([bundle]) => bundle), uses.map(([, file]) => file)]);
 }
 
-async function addPreludes(tx: Connection, preludes: readonly StoredPrelude[]): Promise<void> {
-  if (preludes.length === 0) return;
-  const rows = await tx.rows<{ hash: string }>(KNOWN_PRELUDES, [preludes.map(({ hash }) => hash)]);
+async function addSharedChunks(tx: Connection, sharedChunks: readonly StoredSharedChunk[]): Promise<void> {
+  if (sharedChunks.length === 0) return;
+  const rows = await tx.rows<{ hash: string }>(KNOWN_SHARED_CHUNKS, [sharedChunks.map(({ hash }) => hash)]);
   const known = new Set(rows.map(({ hash }) => hash));
-  const added = preludes.filter(({ hash }) => !known.has(hash));
+  const added = sharedChunks.filter(({ hash }) => !known.has(hash));
   if (added.length === 0) return;
-  await tx.rows(ADD_PRELUDES, [
+  await tx.rows(ADD_SHARED_CHUNKS, [
     added.map(({ hash }) => hash),
     added.map(({ names }) => names.join(" ")),
     added.map(({ code }) => code),

@@ -118,15 +118,17 @@ it("creates one version when several processors publish the same change concurre
 it("stores shared code once and loads each bundle complete", async () => {
   const shared = { hash: "p", names: ["sdk"], code: "let sdk = 1;\n".repeat(1_000) };
   const own = { hash: "q", names: ["one", "two"], code: "let one = 1, two = 2;\n" };
-  const files = [shared, shared, own, null].map((prelude, n) => {
+  const files = [shared, shared, own, null].map((sharedChunk, n) => {
     const { bundle, ...rest } = publication(`${n}.ts`, `h${n}`, [{ dagId: `d${n}` }]);
-    return { ...rest, bundle: { ...bundle, head: `// head ${n}\n`, prelude } };
+    return { ...rest, bundle: { ...bundle, head: `// head ${n}\n`, sharedChunk } };
   });
   await publishFiles(test.db, files.slice(0, 1), options);
   await publishFiles(test.db, files, options);
   for (const { bundle } of files)
     expect({ ...(await loadBundle(test.db, bundle.hash)), hash: bundle.hash }).toEqual(bundle);
-  const stored = await test.db.rows(adhoc("SELECT hash, length(code) AS size FROM prelude ORDER BY hash"));
+  const stored = await test.db.rows(
+    adhoc("SELECT hash, length(code) AS size FROM shared_chunk ORDER BY hash"),
+  );
   expect(stored).toEqual([
     { hash: "p", size: shared.code.length },
     { hash: "q", size: own.code.length },
@@ -141,7 +143,7 @@ async function plannedAt(): Promise<number | undefined> {
 function publication(file: string, hash: string, dags: readonly Partial<DagManifest>[]): FilePublication {
   return {
     file,
-    bundle: { hash, head: "", prelude: null, code: `// ${hash}`, sourceMap: null },
+    bundle: { hash, head: "", sharedChunk: null, code: `// ${hash}`, sourceMap: null },
     source: "",
     manifests: dags.map((dag) => ({ ...EMPTY, ...dag })),
   };

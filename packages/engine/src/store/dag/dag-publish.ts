@@ -12,7 +12,7 @@ import { setAssets } from "../asset/asset-publish.ts";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { setScheduleTriggers } from "../plan/schedule-triggers.ts";
-import { askTimetables, forgetTimetables } from "../plan/timetable-plans.ts";
+import { forgetTimetables, queryTimetables } from "../plan/timetable-plans.ts";
 import { dagLimitKey, limitKey } from "../pool/limit-key.ts";
 import { setSignalSchedules } from "../signal/signal-schedules-publish.ts";
 import { addBundles, type NamedBundle } from "./bundles.ts";
@@ -187,12 +187,12 @@ function dagChange(
     isNew: known === undefined,
     newNumber: hasNewCode ? (known?.number ?? 0) + 1 : null,
     isChanged: hasNewCode || cameBack || known?.file !== publication.file,
-    mustPlan: cameBack || (hasNewCode && isScheduledAnew(manifest, known?.manifest)),
+    mustPlan: cameBack || (hasNewCode && hasNewSchedule(manifest, known?.manifest)),
   };
 }
 
 /** New code may change a timetable class. For other schedules the manifest decides. */
-function isScheduledAnew(manifest: DagManifest, known: Scheduling | null | undefined): boolean {
+function hasNewSchedule(manifest: DagManifest, known: Scheduling | null | undefined): boolean {
   return manifest.schedule.kind === "timetable" || scheduling(manifest) !== scheduling(known);
 }
 
@@ -292,7 +292,7 @@ async function planRuns(
   const rows = await tx.rows<LastRun>(LAST_RUNS, [dags.map((dag) => dag.dagId)]);
   const last = new Map(rows.map((row) => [row.dag_id, row]));
   const isOwn = ({ manifest }: DagChange) => manifest.schedule.kind === "timetable";
-  await askTimetables(
+  await queryTimetables(
     tx,
     dags.filter(isOwn).map(({ dagId }) => ({ dagId, last: plannedRun(last.get(dagId)) })),
   );

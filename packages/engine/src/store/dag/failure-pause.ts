@@ -70,7 +70,7 @@ export async function pauseFailing(tx: Connection, dags: readonly LimitedDag[]):
 }
 
 /** Called in the transaction that paused them, as its last step. */
-export async function tellPaused(tx: Connection, dagIds: readonly string[]): Promise<void> {
+export async function publishPaused(tx: Connection, dagIds: readonly string[]): Promise<void> {
   if (dagIds.length === 0) return;
   const deed = { action: "pause_dag", actor: "engine" } as const;
   const details = { reason: "pauseAfterFailures" };
@@ -85,7 +85,7 @@ export function pauseAfterFailures(db: Database, dagId: string): Promise<boolean
     const dag = await tx.one<{ dag_id: string; limit: number | null }>(LOCK, [dagId]);
     if (dag === undefined || dag.limit === null) return false;
     const paused = await pauseFailing(tx, [{ dagId, limit: dag.limit }]);
-    await tellPaused(tx, paused);
+    await publishPaused(tx, paused);
     return paused.length > 0;
   });
 }

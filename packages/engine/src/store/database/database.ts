@@ -144,14 +144,14 @@ export class Database implements Connection {
   }
 
   /** For a process that is about to exit: rejects all calls after this time, including calls in progress. */
-  giveUpIn(ms: number): void {
-    for (const sibling of this.#siblings) sibling.giveUpIn(ms);
-    this.#givingUp ??= setTimeout(() => this.#giveUp(), ms).unref();
+  rejectCallsIn(ms: number): void {
+    for (const sibling of this.#siblings) sibling.rejectCallsIn(ms);
+    this.#givingUp ??= setTimeout(() => this.#rejectCalls(), ms).unref();
   }
 
   /** Waits up to `withinMs` for running calls, then closes every connection. */
   async close(withinMs = CLOSE_MS): Promise<void> {
-    this.giveUpIn(withinMs);
+    this.rejectCallsIn(withinMs);
     await Promise.all([...this.#listening].map((each) => each.close()));
     this.#listening.clear();
     const ends = [this.#pool, this.#pipelines].map((pool) => (pool.ending ? undefined : pool.end()));
@@ -204,7 +204,7 @@ export class Database implements Connection {
     });
   }
 
-  #giveUp(): void {
+  #rejectCalls(): void {
     this.#isGivenUp = true;
     for (const reject of this.#acquiring) reject(givenUp());
     this.#acquiring.clear();

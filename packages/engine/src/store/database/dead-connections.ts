@@ -21,7 +21,7 @@ const PROBE_MS = 3_000;
 interface Suspect {
   readonly stream: ClientStream;
   bytesRead: number;
-  looks: number;
+  checks: number;
 }
 
 interface ClientStream {
@@ -54,11 +54,11 @@ export class DeadConnections {
 
   #suspect(client: pg.ClientBase): void {
     const stream = streamOf(client);
-    this.#suspects.set(client, { stream, bytesRead: stream.bytesRead, looks: 0 });
-    if (!this.#isLooking) void this.#look();
+    this.#suspects.set(client, { stream, bytesRead: stream.bytesRead, checks: 0 });
+    if (!this.#isLooking) void this.#check();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     this.#isLooking = true;
     let probe: pg.Client | null = null;
     while (this.#suspects.size > 0) {
@@ -87,9 +87,9 @@ export class DeadConnections {
       // Added after the lookup.
       if (!pids.includes(pid)) continue;
       const isAlive = working.has(pid) || suspect.stream.bytesRead > suspect.bytesRead;
-      suspect.looks = isAlive ? 0 : suspect.looks + 1;
+      suspect.checks = isAlive ? 0 : suspect.checks + 1;
       suspect.bytesRead = suspect.stream.bytesRead;
-      if (suspect.looks < LOOKS) continue;
+      if (suspect.checks < LOOKS) continue;
       dead.push(pid);
       this.#suspects.delete(client);
       suspect.stream.destroy();

@@ -15,7 +15,7 @@ import { cleanHistory } from "../run/history.ts";
 import { nextQueuedAt, ownedRuns, startQueuedRuns, takeOverRuns } from "../run/run-claim.ts";
 import { countEnded, countedRuns } from "../run/run-count.ts";
 import { loadInstances } from "../run/run-load.ts";
-import { makeWay } from "../run/run-places.ts";
+import { makeWay } from "../run/run-slots.ts";
 import { readSubmitted, reserveRuns, startSubmitted, takeOverSubmitted } from "../run/submitted-runs.ts";
 import { adhoc, type Database } from "./database.ts";
 

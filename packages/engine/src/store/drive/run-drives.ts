@@ -15,7 +15,7 @@ export interface DriveRow {
   readonly since_micros: number;
   readonly ahead: AheadPositions | null;
   readonly state: Json;
-  readonly orders: readonly StoredOrder[];
+  readonly manual_commands: readonly ManualCommand[];
 }
 
 /** Readers of the log within a run that are ahead of the run's position: its rules, and the `onSignal` of tasks. */
@@ -25,7 +25,7 @@ export interface AheadPositions {
 }
 
 /** A manual command. `taskId` null: close the run. */
-export interface StoredOrder {
+export interface ManualCommand {
   readonly taskId: string | null;
   readonly action: "start" | "restart" | "stop";
   readonly by: string;
@@ -54,14 +54,14 @@ const OPEN = statement(
 
 const LOAD = statement(
   "drive-load",
-  `SELECT dag_run_id, tx, signal_id, since, ${micros("since")} AS since_micros, ahead, state, orders
+  `SELECT dag_run_id, tx, signal_id, since, ${micros("since")} AS since_micros, ahead, state, manual_commands
    FROM run_drive WHERE dag_run_id = ANY($1)`,
 );
 
 const STORE = statement(
   "drive-store",
   `UPDATE run_drive d SET tx = u.tx, signal_id = u.signal_id, ahead = u.ahead, state = coalesce(u.state, d.state),
-     orders = '[]', updated_at = now()
+     manual_commands = '[]', updated_at = now()
    FROM unnest($1::bigint[], $2::xid8[], $3::bigint[], $4::json[], $5::json[]) AS u(run, tx, signal_id, ahead, state)
    WHERE d.dag_run_id = u.run`,
 );
@@ -226,10 +226,10 @@ export async function openDriveNow(tx: Connection, runId: number): Promise<boole
 
 const ADD_ORDER = statement(
   "drive-add-order",
-  "UPDATE run_drive SET orders = (orders::jsonb || $2::jsonb)::json, updated_at = now() WHERE dag_run_id = $1",
+  "UPDATE run_drive SET manual_commands = (manual_commands::jsonb || $2::jsonb)::json, updated_at = now() WHERE dag_run_id = $1",
 );
 
 /** The caller has locked the run and raises its generation in the same transaction. */
-export async function addOrder(tx: Connection, runId: number, order: StoredOrder): Promise<void> {
+export async function addManualCommand(tx: Connection, runId: number, order: ManualCommand): Promise<void> {
   await tx.rows(ADD_ORDER, [runId, JSON.stringify(order)]);
 }

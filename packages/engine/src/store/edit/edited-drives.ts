@@ -47,7 +47,7 @@ export async function endStarts(tx: Connection, instances: readonly EditedInstan
   const ended = await tx.rows<EndedStart>(END_STARTS, taskColumns(unbegun));
   if (ended.length === 0) return;
   const manifests = await readManifests(tx, [...new Set(ended.map((row) => row.version_id))]);
-  // As the model counts it (model/run/orders.ts): the task needs no other start when it is cleared.
+  // As the model counts it (model/run/commands.ts): the task needs no other start when it is cleared.
   const counted = ended.filter(({ task_id, version_id }) => {
     const task = manifests.get(version_id)!.tasks.find(({ taskId }) => taskId === task_id);
     return task !== undefined && needsStart(task);

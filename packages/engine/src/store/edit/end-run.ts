@@ -3,8 +3,8 @@ import { haltedAs, isFinished } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { closeDrives } from "../drive/run-drives.ts";
-import { askForEnd, teardownsLeft } from "../run/run-ending.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { requestEnd, teardownsLeft } from "../run/run-ending.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import { endStarts } from "./edited-drives.ts";
 import { readInstances, withRestarted } from "./edited-instances.ts";
 import { clearChosen, endInstances, release } from "./instance-states.ts";
@@ -16,7 +16,7 @@ const END_RUN = statement(
      UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
                         ending = NULL, retry_at = NULL, owner_job = NULL, generation = generation + 1
      WHERE id = $1 RETURNING dag_id, run_id, state
-   ) ${tellRuns("ended")}`,
+   ) ${publishRuns("ended")}`,
 );
 
 const DELETE_RUN = statement("edit-delete-run", "DELETE FROM dag_run WHERE id = $1");
@@ -80,7 +80,7 @@ async function endRun(
   await endStarts(tx, open);
   // A run marked as success also marks its tasks that have not started; in a failed run they can still run.
   await endInstances(tx, open, { states, reason: end.reason, isMarked: end.state === "success" });
-  if (left.size > 0) return askForEnd(tx, end);
+  if (left.size > 0) return requestEnd(tx, end);
   await tx.rows(END_RUN, [end.run.id, end.state, end.reason]);
   const forget = closeDrives([end.run.id]);
   await tx.rows(forget.statement, forget.values);

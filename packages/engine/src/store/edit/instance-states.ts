@@ -9,7 +9,7 @@ import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { limitNames } from "../pool/limit-key.ts";
 import { archiveAttempts, forgetOutputs, type InstanceKeys } from "../task/instance-record.ts";
-import { tellTasks } from "../task/state-signals.ts";
+import { publishTasks } from "../task/state-signals.ts";
 import { cancelWaits } from "../trigger/deferrals.ts";
 import { forgetStops } from "./edited-drives.ts";
 import { type EditedInstance, keyColumns } from "./edited-instances.ts";
@@ -29,7 +29,7 @@ const CLEAR = statement(
    JOIN dag_version v ON v.id = r.version_id
    LEFT JOIN LATERAL jsonb_array_elements(v.manifest->'tasks') AS k(task) ON k.task->>'taskId' = u.task
    WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
-   RETURNING t.*) ${tellTasks("cleared")}`,
+   RETURNING t.*) ${publishTasks("cleared")}`,
 );
 
 const MARK = statement(
@@ -40,7 +40,7 @@ const MARK = statement(
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
      RETURNING t.*
-   ) ${tellTasks("marked")}`,
+   ) ${publishTasks("marked")}`,
 );
 
 const RELEASE = statement(

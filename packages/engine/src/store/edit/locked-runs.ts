@@ -9,7 +9,7 @@
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import type { RunSelection } from "./edited-instances.ts";
 
 const LOCK_RUNS = statement(
@@ -35,7 +35,7 @@ const REOPEN = statement(
      parent_try = CASE WHEN state IN ('queued', 'running') THEN parent_try END,
      version_id = CASE WHEN $2::boolean THEN (SELECT d.version_id FROM dag d WHERE d.dag_id = dag_run.dag_id) ELSE version_id END
    WHERE id = ANY($1) RETURNING id, dag_id, run_id, state
-   ) ${tellRuns("(SELECT reopened.* FROM reopened JOIN ended USING (id))")}`,
+   ) ${publishRuns("(SELECT reopened.* FROM reopened JOIN ended USING (id))")}`,
 );
 
 const BUMP = statement("edit-bump-runs", "UPDATE dag_run SET generation = generation + 1 WHERE id = ANY($1)");

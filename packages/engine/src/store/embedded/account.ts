@@ -57,7 +57,7 @@ export async function needsNewOwner(data: string, account: Account): Promise<boo
  * Gives the data to the account; no server may run on it. Root owns the folder until all its files are given, so that the
  * former owner cannot enter meanwhile. An interrupted start is repeated by the next one.
  */
-export async function giveData(data: string, { uid, gid }: Account): Promise<void> {
+export async function transferOwnership(data: string, { uid, gid }: Account): Promise<void> {
   await chown(data, 0, 0);
   for (const entry of await readdir(data, { withFileTypes: true, recursive: true })) {
     await lchown(join(entry.parentPath, entry.name), uid as number, gid as number);

@@ -4,7 +4,7 @@ import { chown, mkdir, open, readdir, readFile, realpath, rename, rm, writeFile 
 import { basename, dirname, join } from "node:path";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
-import { type Account, accountFor, creatorFor, giveData, needsNewOwner, run } from "./account.ts";
+import { type Account, accountFor, creatorFor, needsNewOwner, run, transferOwnership } from "./account.ts";
 import { findBinaries } from "./binaries.ts";
 
 /**
@@ -63,7 +63,8 @@ async function create(folder: string): Promise<void> {
     await mkdir(join(draft, "data"), { mode: 0o700 });
     await writeFile(join(draft, "password"), randomBytes(24).toString("base64url"), { mode: 0o600 });
     await initialise(initdb, draft, await creatorFor(account));
-    if (await needsNewOwner(join(draft, "data"), account)) await giveData(join(draft, "data"), account);
+    if (await needsNewOwner(join(draft, "data"), account))
+      await transferOwnership(join(draft, "data"), account);
     await rename(draft, folder);
   } catch (error) {
     await rm(draft, { recursive: true, force: true });
@@ -74,7 +75,7 @@ async function create(folder: string): Promise<void> {
 async function initialise(initdb: string, draft: string, account: Account): Promise<void> {
   const data = join(draft, "data");
   const password = join(draft, "password");
-  for (const path of [data, password]) await give(path, account);
+  for (const path of [data, password]) await transfer(path, account);
   // The builtin C.UTF-8 is the same on every system; the C library's is missing on some.
   const locale = ["--encoding=UTF8", "--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"];
   const access = ["--username=tradewind", "--auth=scram-sha-256"];
@@ -109,7 +110,7 @@ async function withPasswordFile<T>(
   }
 }
 
-async function give(path: string, account: Account): Promise<void> {
+async function transfer(path: string, account: Account): Promise<void> {
   if (account.switches) await chown(path, account.uid as number, account.gid as number);
 }
 

@@ -7,9 +7,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { EngineError } from "../../service/errors.ts";
 import { isRunning } from "../../service/process-identity.ts";
-import { takeProcessLock } from "../../service/process-lock.ts";
+import { acquireProcessLock } from "../../service/process-lock.ts";
 import { sqlState } from "../database/connection-error.ts";
-import { asAccount, giveData, needsNewOwner, programEnvironment } from "./account.ts";
+import { asAccount, needsNewOwner, programEnvironment, transferOwnership } from "./account.ts";
 import { type Binaries, findBinaries } from "./binaries.ts";
 import { type DataFolder, reachData } from "./data-folder.ts";
 import { markDead, readPostmaster, servesFolder } from "./postmaster-file.ts";
@@ -41,7 +41,7 @@ const ORPHANS_TIMEOUT_MS = 20_000;
 export async function ensureRunning(folder: DataFolder, options: LaunchOptions): Promise<RunningServer> {
   const binaries = await findBinaries(folder.account);
   await requireVersion(folder, binaries);
-  const taken = await takeProcessLock(join(folder.folder, "start.lock"), START_TIMEOUT_MS);
+  const taken = await acquireProcessLock(join(folder.folder, "start.lock"), START_TIMEOUT_MS);
   if ("holder" in taken) {
     throw startError(folder, `process ${taken.holder.pid} has been starting it for a minute`);
   }
@@ -84,7 +84,7 @@ export async function stopServer(server: { pid: number }, data: string, mode: St
 async function changeOwner(folder: DataFolder): Promise<void> {
   const running = readPostmaster(folder.data);
   if (running !== undefined) await stopServer(running, folder.data, "fast");
-  await giveData(folder.data, folder.account);
+  await transferOwnership(folder.data, folder.account);
 }
 
 async function adopt(folder: DataFolder): Promise<RunningServer | undefined> {

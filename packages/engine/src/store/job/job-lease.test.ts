@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
-import { buryDeadJobs, renewJob } from "./job-lease.ts";
+import { expireDeadJobs, renewJob } from "./job-lease.ts";
 
 it("renews and ends a lease while open transactions reference the job", async () => {
   const { db } = await testDatabase();
@@ -15,6 +15,6 @@ it("renews and ends a lease while open transactions reference the job", async ()
       "INSERT INTO callback (id, dag_run_id, event, owner_job) VALUES (gen_random_uuid(), $1, 'failure', $2)";
     for (const job of [living, lapsed]) await tx.rows(adhoc(refer), [run, job]);
     expect(await renewJob(db, living, 60_000)).toMatchObject({ wasHeld: true });
-    expect((await buryDeadJobs(db)).map((job) => job.id)).toEqual([lapsed]);
+    expect((await expireDeadJobs(db)).map((job) => job.id)).toEqual([lapsed]);
   });
 });

@@ -112,7 +112,7 @@ export async function endJob(db: Connection, id: number): Promise<void> {
   await db.rows(END, [id]);
 }
 
-export function buryDeadJobs(db: Connection): Promise<DeadJob[]> {
+export function expireDeadJobs(db: Connection): Promise<DeadJob[]> {
   return db.rows<DeadJob>(BURY);
 }
 

@@ -6,7 +6,7 @@ import { testDatabase } from "../../../test/support/test-database.ts";
 import { adoptBackfill, hasFreeBackfill } from "../backfill/backfill-claim.ts";
 import { adhoc, type Database } from "../database/database.ts";
 import { nextDueIn, planContinuous } from "../plan/due-runs.ts";
-import { nextQuestionIn, takeQuestions } from "../plan/timetable-plans.ts";
+import { claimQuestions, nextQuestionIn } from "../plan/timetable-plans.ts";
 import { nextQueuedAt } from "../run/run-claim.ts";
 import { unknownDags } from "./served-dags.ts";
 
@@ -32,9 +32,9 @@ it("adopts no backfill of another DAG", async () => {
 it("calls no timetable of another DAG", async () => {
   await seedDag(db, "d", { schedule: { kind: "timetable", name: "Own", args: null } });
   expect(await nextQuestionIn(db, undefined, OTHERS)).toBeNull();
-  expect(await takeQuestions(db, 1, 1_000, undefined, OTHERS)).toEqual([]);
+  expect(await claimQuestions(db, 1, 1_000, undefined, OTHERS)).toEqual([]);
   expect(await nextQuestionIn(db, undefined, ["d"])).not.toBeNull();
-  expect(await takeQuestions(db, 1, 1_000, undefined, ["d"])).toMatchObject([{ dagId: "d" }]);
+  expect(await claimQuestions(db, 1, 1_000, undefined, ["d"])).toMatchObject([{ dagId: "d" }]);
 });
 
 it("plans no run of another DAG, and sets no timer for one", async () => {

@@ -35,7 +35,7 @@ CREATE INDEX job_ended ON job (ended_at) WHERE state <> 'running';
 -- Code -----------------------------------------------------------------------------------------------------------
 
 -- Code shared by many bundles (the SDK's part), stored once by content hash. Never updated.
-CREATE TABLE prelude (
+CREATE TABLE shared_chunk (
   hash       text PRIMARY KEY,
   -- The names that its code declares.
   names      text[] NOT NULL,
@@ -44,16 +44,16 @@ CREATE TABLE prelude (
 );
 
 -- Code by content hash. Never updated; processors that store the same hash store the same bytes. A task runs `head`, then
--- the prelude, then `code`.
+-- the shared chunk, then `code`.
 CREATE TABLE bundle (
   hash         text PRIMARY KEY,
   head         text NOT NULL DEFAULT '',
-  prelude_hash text REFERENCES prelude,
+  shared_chunk_hash text REFERENCES shared_chunk,
   code         text NOT NULL,
   source_map   text,
   created_at   timestamptz NOT NULL DEFAULT now()
 );
-CREATE INDEX bundle_prelude ON bundle (prelude_hash);
+CREATE INDEX bundle_shared_chunk ON bundle (shared_chunk_hash);
 
 -- Files that bundles require besides their code, stored once by content hash. Never updated.
 CREATE TABLE bundled_file (
@@ -718,7 +718,7 @@ CREATE TABLE run_drive (
   state      json NOT NULL DEFAULT '{}',
   -- Manual commands that are not executed yet. A transaction that adds one raises the run's generation, so that the
   -- owner, whose writes empty the list, has always read all of it.
-  orders     json NOT NULL DEFAULT '[]',
+  manual_commands json NOT NULL DEFAULT '[]',
   updated_at timestamptz NOT NULL DEFAULT now()
 );
 

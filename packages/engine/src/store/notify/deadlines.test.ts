@@ -3,8 +3,8 @@ import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database } from "../database/database.ts";
-import { deadlinesOfVersion, judgeDeadlines, keepDeadlines, lookAtDeadlines } from "./deadlines.ts";
-import { deliveryDone, deliveryFailed, takeDeliveries } from "./deliveries.ts";
+import { deadlinesOfVersion, judgeDeadlines, keepDeadlines, readDueDeadlines } from "./deadlines.ts";
+import { claimDeliveries, deliveryDone, deliveryFailed } from "./deliveries.ts";
 
 const HOUR = 3_600_000;
 const queuedWithin = (withinMs: number) => ({
@@ -161,7 +161,7 @@ describe("deadline rows", () => {
     const id = await run("told");
     await keep();
     await judgeDeadlines(db, 10);
-    const take = async () => (await takeDeliveries(db, { limit: 5, leaseMs: 0 })).own[0]!;
+    const take = async () => (await claimDeliveries(db, { limit: 5, leaseMs: 0 })).own[0]!;
     const first = await take();
     const second = await take();
     expect([first.attempts, second.attempts]).toEqual([1, 2]);
@@ -203,9 +203,9 @@ describe("a database with 50,000 deadlines and deliveries", () => {
                CASE WHEN id % 2 = 0 THEN 'pending' ELSE 'done' END, now() + interval '1 hour' FROM due`),
     );
     for (const table of ["dag_run", "deadline", "delivery"]) await db.rows(adhoc(`ANALYZE ${table}`));
-    await lookAtDeadlines(db);
+    await readDueDeadlines(db);
     await judgeDeadlines(db, 100);
-    await takeDeliveries(db, { limit: 8, leaseMs: 1 });
+    await claimDeliveries(db, { limit: 8, leaseMs: 1 });
     const average = { after: { averageOf: 10, atLeast: 1 }, withinMs: HOUR, actions: [] };
     await db.rows(adhoc("INSERT INTO deadline_note (dag_run_id) SELECT max(id) FROM dag_run"));
     await keepDeadlines(

@@ -28,7 +28,7 @@ export interface OwnedDeadlines {
 /** Versions never change, so the result can be cached. */
 export type DeadlinesOf = (tx: Connection, versionId: number) => Promise<readonly OwnedDeadlines[]>;
 
-interface NotedRun {
+interface RunWithDeadlines {
   readonly id: number;
   readonly dag_id: string;
   readonly version_id: number;
@@ -55,7 +55,7 @@ interface JudgedRow {
 }
 
 /** Whether there are notes, and the milliseconds until the next deadline and delivery are due. */
-export interface DeadlineLook {
+export interface DueDeadlines {
   readonly hasNotes: boolean;
   readonly dueInMs: number | null;
   readonly deliveryInMs: number | null;
@@ -166,8 +166,8 @@ const DECIDE = statement(
   "UPDATE deadline SET state = $2, decided_at = now() WHERE id = ANY($1)",
 );
 
-export async function lookAtDeadlines(db: Connection): Promise<DeadlineLook> {
-  return (await db.one<DeadlineLook>(LOOK)) ?? { hasNotes: false, dueInMs: null, deliveryInMs: null };
+export async function readDueDeadlines(db: Connection): Promise<DueDeadlines> {
+  return (await db.one<DueDeadlines>(LOOK)) ?? { hasNotes: false, dueInMs: null, deliveryInMs: null };
 }
 
 export function deadlinesOfVersion(tx: Connection, versionId: number): Promise<OwnedDeadlines[]> {
@@ -185,7 +185,7 @@ export function keepDeadlines(
     if (notes.length === 0) return { taken: 0, missed: 0 };
     const ids = [...new Set(notes.map((note) => note.dag_run_id))];
     const rows: KeptRow[] = [];
-    for (const run of await tx.rows<NotedRun>(NOTED_RUNS, [ids])) {
+    for (const run of await tx.rows<RunWithDeadlines>(NOTED_RUNS, [ids])) {
       rows.push(...(await rowsOf(tx, run, await deadlinesOf(tx, run.version_id))));
     }
     if (rows.length > 0) await tx.rows(KEEP, keptColumns(rows));
@@ -214,7 +214,7 @@ interface KeptRow {
 
 async function rowsOf(
   tx: Connection,
-  run: NotedRun,
+  run: RunWithDeadlines,
   owned: readonly OwnedDeadlines[],
 ): Promise<readonly KeptRow[]> {
   const rows: KeptRow[] = [];
@@ -236,7 +236,7 @@ async function rowsOf(
 
 async function lastLengths(
   tx: Connection,
-  run: NotedRun,
+  run: RunWithDeadlines,
   taskId: string,
   { after }: DeadlineManifest,
 ): Promise<DeadlineFacts["lastMs"]> {

@@ -164,7 +164,7 @@ export async function addDeliveries(tx: Connection, writes: readonly DeliveryWri
 }
 
 /** Functions among them are passed to workers and not returned. `leaseMs` is longer than any attempt. */
-export async function takeDeliveries(
+export async function claimDeliveries(
   db: Connection,
   { limit, leaseMs }: { readonly limit: number; readonly leaseMs: number },
 ): Promise<{ readonly taken: number; readonly own: readonly TakenDelivery[] }> {
@@ -209,7 +209,7 @@ export async function endCallbacks(db: Connection, ended: ReadonlyMap<string, st
   await db.rows(END_CALLBACKS, [[...ended.keys()], [...ended.values()], PAUSES]);
 }
 
-export async function buryDeliveries(db: Connection): Promise<void> {
+export async function expireDeliveries(db: Connection): Promise<void> {
   await db.rows(BURY);
 }
 

@@ -16,13 +16,13 @@
  * part of a condition, a signal is sent and no run is created (schedule-ticks.ts).
  */
 import type { DuePlanner, PlannedRun, Scheduling } from "../../model/calendar/planner.ts";
-import { pauseFailing, tellPaused } from "../dag/failure-pause.ts";
+import { pauseFailing, publishPaused } from "../dag/failure-pause.ts";
 import type { Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { isServed, type ServedDags } from "../job/served-dags.ts";
-import { tellRuns } from "../task/state-signals.ts";
-import { tellTicks } from "./schedule-ticks.ts";
-import { askTimetables, askTimetablesAgain } from "./timetable-plans.ts";
+import { publishRuns } from "../task/state-signals.ts";
+import { publishTicks } from "./schedule-ticks.ts";
+import { queryTimetables, requeryTimetables } from "./timetable-plans.ts";
 
 /** A timetable result that was stored before it was due and is used later than this may be outdated. */
 const STALE_MS = 1_000;
@@ -66,7 +66,7 @@ const INSERT = statement(
      SELECT 'schedule', a.dag_id, json_build_object('runId', a.run_id, 'logicalDate', ${iso("a.logical_date")},
                                                     'runAfter', ${iso("a.run_after")}), 'engine'
      FROM added a
-   ), told AS (${tellRuns("added")})
+   ), told AS (${publishRuns("added")})
    SELECT id FROM added`,
 );
 
@@ -191,7 +191,7 @@ export function createDueRuns(
     // Jitter may have moved the newer run, which replaces the planned one, into the future.
     const due = plans.filter(({ dag, run }) => run.runAfter <= Number(dag.now));
     const ticking = due.filter(({ dag }) => isTicking(dag));
-    await tellTicks(
+    await publishTicks(
       tx,
       ticking.map(({ dag, run }) => ({ dagId: dag.dag_id, ...run })),
     );
@@ -210,9 +210,9 @@ export function createDueRuns(
       ...planColumns([...next, ...outdated.map(() => null)]),
     ]);
     const asked = due.flatMap(({ dag, run }) => (isTimetable(dag) ? [{ dagId: dag.dag_id, last: run }] : []));
-    await askTimetables(tx, asked);
-    await askTimetablesAgain(tx, outdated);
-    await tellPaused(tx, paused);
+    await queryTimetables(tx, asked);
+    await requeryTimetables(tx, outdated);
+    await publishPaused(tx, paused);
     return {
       dags: locked.length,
       created: inserted.length + ticking.length,

@@ -12,7 +12,7 @@ import { createHash, randomBytes } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import { call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { LOCK_SCHEDULE_KEYS, tellRuns, tellScheduleTriggers } from "../task/state-signals.ts";
+import { LOCK_SCHEDULE_KEYS, publishRuns, publishScheduleTriggers } from "../task/state-signals.ts";
 import { canonicalJson } from "../trigger/trigger-fingerprint.ts";
 import { IS_BEFORE_END } from "./schedule-triggers.ts";
 
@@ -61,8 +61,8 @@ const STORE = statement(
      INSERT INTO trigger_memory (trigger_id, event)
      SELECT DISTINCT ON (o.id) o.id, o.conf->'event' FROM owned o WHERE o.remembered ORDER BY o.id, o.at DESC
      ON CONFLICT (trigger_id) DO UPDATE SET event = EXCLUDED.event
-   ), told AS (${tellRuns("added", SENDER)}
-   ), fired AS (${tellScheduleTriggers(
+   ), told AS (${publishRuns("added", SENDER)}
+   ), fired AS (${publishScheduleTriggers(
      // A DAG has one schedule, and its trigger is locked.
      "(SELECT a.dag_id, a.run_id, t.id, t.kind FROM added a JOIN trigger t ON t.dag_id = a.dag_id)",
      "event",

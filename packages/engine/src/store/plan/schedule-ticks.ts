@@ -18,7 +18,7 @@ const TELL = statement(
    SELECT 'schedule', u.dag, u.value, 'engine' FROM unnest($1::text[], $2::json[]) AS u(dag, value)`,
 );
 
-export async function tellTicks(tx: Connection, ticks: readonly ScheduleTick[]): Promise<void> {
+export async function publishTicks(tx: Connection, ticks: readonly ScheduleTick[]): Promise<void> {
   if (ticks.length === 0) return;
   const values = ticks.map(({ logicalDate, runAfter }) =>
     JSON.stringify({

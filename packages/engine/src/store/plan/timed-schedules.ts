@@ -5,7 +5,7 @@
  */
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { tellRuns, tellScheduleTriggers } from "../task/state-signals.ts";
+import { publishRuns, publishScheduleTriggers } from "../task/state-signals.ts";
 
 const IS_DUE = "t.timed IS NOT NULL AND t.dag_id IS NOT NULL AND t.wake_at <= now()";
 const IS_AWAKE = "NOT d.is_paused AND NOT d.is_stale";
@@ -41,8 +41,8 @@ const STORE = statement(
      SELECT dag_id, 'event__' || moment, 'signal_triggered', json_build_object('event', coalesce(payload, moment)),
             version_id, 'trigger' FROM due
      ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
-   ), told AS (${tellRuns("added")}
-   ), fired AS (${tellScheduleTriggers("(SELECT *, 'event__' || moment AS run_id FROM due)", "event", "'engine'")}
+   ), told AS (${publishRuns("added")}
+   ), fired AS (${publishScheduleTriggers("(SELECT *, 'event__' || moment AS run_id FROM due)", "event", "'engine'")}
    )
    SELECT id FROM added`,
 );

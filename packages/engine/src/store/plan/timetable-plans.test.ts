@@ -6,12 +6,12 @@ import { planner } from "../../model/calendar/planner.ts";
 import { adhoc, type Database } from "../database/database.ts";
 import { createDueRuns } from "./due-runs.ts";
 import {
+  claimQuestions,
   nextQuestionIn,
   type Question,
   releaseQuestions,
   storeAnswer,
   storeFailure,
-  takeQuestions,
 } from "./timetable-plans.ts";
 
 let db: Database;
@@ -35,7 +35,7 @@ const run = (at: number) => ({
 const HOLD = 60_000;
 
 async function take(holdMs = HOLD): Promise<Question> {
-  const [question] = await takeQuestions(db, 10, holdMs);
+  const [question] = await claimQuestions(db, 10, holdMs);
   if (!question) throw new Error("no request is due");
   return question;
 }
@@ -54,7 +54,7 @@ it("requests a plan for a new DAG with its newest code, and stores the result", 
   expect(question).toMatchObject({ dagId: "own", last: null, failures: 0, dag: { schedule } });
   const hash = await db.one(adhoc("SELECT bundle_hash FROM dag_version WHERE id = $1"), [version]);
   expect({ bundle_hash: question.bundleHash }).toEqual(hash);
-  expect(await takeQuestions(db, 10, HOLD)).toEqual([]);
+  expect(await claimQuestions(db, 10, HOLD)).toEqual([]);
   expect(await storeAnswer(db, question, run(AT))).toBe(true);
   expect(await planned()).toBe(AT + 7);
   expect(await nextQuestionIn(db)).toBeNull();
@@ -104,7 +104,7 @@ it("drops the late result of a job whose hold expired, and accepts the next one"
   expect(await storeAnswer(db, dead, run(1))).toBe(false);
   expect(await storeFailure(db, dead, failure)).toBe(false);
   await releaseQuestions(db, [dead]);
-  expect(await takeQuestions(db, 10, HOLD)).toEqual([]);
+  expect(await claimQuestions(db, 10, HOLD)).toEqual([]);
   expect(await storeAnswer(db, next, run(AT))).toBe(true);
   expect(await planned()).toBe(AT + 7);
 });
@@ -119,7 +119,7 @@ it("drops a result of old code after new code was published", async () => {
 
 it("gives each request to one job when called concurrently", async () => {
   for (let i = 0; i < 20; i++) await seedDag(db, `own${i}`, { schedule });
-  const taken = (await Promise.all(Array.from({ length: 8 }, () => takeQuestions(db, 5, HOLD)))).flat();
+  const taken = (await Promise.all(Array.from({ length: 8 }, () => claimQuestions(db, 5, HOLD)))).flat();
   expect(taken).toHaveLength(21);
   expect(new Set(taken.map(({ dagId }) => dagId)).size).toBe(21);
 });
@@ -153,7 +153,7 @@ it("takes requests of proven code first, then new code, then failing code, each 
     [order],
   );
   const next = async (worst: 0 | 1 | 2) =>
-    (await takeQuestions(db, 1, HOLD, worst)).map(({ dagId, standing }) => `${dagId} ${standing}`)[0];
+    (await claimQuestions(db, 1, HOLD, worst)).map(({ dagId, standing }) => `${dagId} ${standing}`)[0];
   expect(await next(0)).toBe("own 0");
   expect(await next(0)).toBeUndefined();
   expect(await nextQuestionIn(db, 1)).toBeLessThan(0);
@@ -174,7 +174,7 @@ it("takes a released request immediately, and skips a stale DAG", async () => {
   expect((await take()).dagId).toBe("own");
   await publish();
   await db.rows(adhoc("UPDATE dag SET is_stale = true"));
-  expect(await takeQuestions(db, 10, HOLD)).toEqual([]);
+  expect(await claimQuestions(db, 10, HOLD)).toEqual([]);
   expect(await nextQuestionIn(db)).toBeNull();
 });
 

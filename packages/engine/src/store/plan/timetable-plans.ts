@@ -16,7 +16,7 @@ import { statement } from "../database/statement.ts";
 import { isServed, type ServedDags } from "../job/served-dags.ts";
 
 /** A run that a timetable returned. */
-interface AskedRun {
+interface TimetableRun {
   readonly logicalDate: number;
   readonly intervalStart: number;
   readonly intervalEnd: number;
@@ -29,7 +29,7 @@ export interface Question {
   readonly asked: number;
   readonly bundleHash: string;
   readonly dag: Scheduling;
-  readonly last: AskedRun | null;
+  readonly last: TimetableRun | null;
   readonly failures: number;
   readonly standing: Standing;
   readonly now: number;
@@ -137,7 +137,7 @@ const LAST = statement(
 );
 
 /** Requests the run after `last` for these DAGs. The caller has locked their rows. */
-export async function askTimetables(
+export async function queryTimetables(
   tx: Connection,
   dags: readonly { readonly dagId: string; readonly last: PlannedRun | null }[],
 ): Promise<void> {
@@ -151,7 +151,7 @@ export async function askTimetables(
 }
 
 /** Their plan is outdated: requests the next run as of now. The caller has locked the rows of the DAGs. */
-export async function askTimetablesAgain(tx: Connection, dagIds: readonly string[]): Promise<void> {
+export async function requeryTimetables(tx: Connection, dagIds: readonly string[]): Promise<void> {
   if (dagIds.length > 0) await tx.rows(SET_AGAIN, [dagIds]);
 }
 
@@ -174,7 +174,7 @@ interface QuestionRow {
 }
 
 /** Takes due requests of timetables with this standing or better, for a limited time. */
-export async function takeQuestions(
+export async function claimQuestions(
   db: Database,
   limit: number,
   holdMs: number,
@@ -201,12 +201,12 @@ export async function lastScheduledRun(
   db: Connection,
   dagId: string,
   before: Date,
-): Promise<AskedRun | null> {
+): Promise<TimetableRun | null> {
   const row = await db.one<LastRow>(LAST, [dagId, before]);
   return row === undefined ? null : lastOf(row);
 }
 
-function lastOf(row: LastRow): AskedRun | null {
+function lastOf(row: LastRow): TimetableRun | null {
   const at = row.last_logical_date?.getTime();
   if (at === undefined) return null;
   return {

@@ -40,7 +40,7 @@ async function seed(): Promise<void> {
   const [staying] = await seedRuns(db, "a", { state: "success" });
   await seedDag(db, "a");
 
-  await sql("INSERT INTO prelude (hash, names, code, created_at) VALUES ('p', '{}', '', '2020-01-01')");
+  await sql("INSERT INTO shared_chunk (hash, names, code, created_at) VALUES ('p', '{}', '', '2020-01-01')");
   await sql("INSERT INTO bundled_file (hash, content, created_at) VALUES ('f', '', '2020-01-01')");
   await sql(
     "INSERT INTO bundle_file (bundle_hash, file_hash) SELECT bundle_hash, 'f' FROM dag_version WHERE id = $1",
@@ -49,7 +49,7 @@ async function seed(): Promise<void> {
   await sql("UPDATE dag_version SET created_at = '2020-01-01'");
   await sql(
     `UPDATE bundle SET created_at = '2020-01-01',
-       prelude_hash = CASE WHEN hash = (SELECT bundle_hash FROM dag_version WHERE id = $1) THEN 'p' END`,
+       shared_chunk_hash = CASE WHEN hash = (SELECT bundle_hash FROM dag_version WHERE id = $1) THEN 'p' END`,
     [version],
   );
 
@@ -119,7 +119,7 @@ it("counts what the same call deletes, including rows that only the runs referen
     jobs: 1,
     versions: 1,
     bundles: 1,
-    preludes: 1,
+    shared_chunks: 1,
     files: 1,
     outputs: 1,
     logs: 1,

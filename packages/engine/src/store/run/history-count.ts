@@ -14,7 +14,7 @@ export interface Deletable {
   readonly key: string;
   readonly old: string;
   /** Subqueries that `old` uses by name. */
-  readonly asks?: readonly string[];
+  readonly subqueries?: readonly string[];
   /** Tables whose rows are deleted with it, by the column `dag_run_id`, and that later kinds use. */
   readonly takes?: readonly string[];
 }
@@ -48,7 +48,7 @@ export async function countDeletable<Name extends string>(
   });
 }
 
-function chosen(name: string, { alias, asks = [], key, old, table }: Deletable): string {
+function chosen(name: string, { alias, subqueries: asks = [], key, old, table }: Deletable): string {
   const rows = `SELECT ${key} AS key FROM ${table} ${alias ?? ""} WHERE ${old}`;
   return [...asks, `gone_${name} AS MATERIALIZED (${rows})`].join(",\n");
 }

@@ -57,16 +57,16 @@ it("keeps an old version that was current until recently", async () => {
 
 it("deletes shared code with its last bundle", async () => {
   const long = "now() - interval '90 days'";
-  await age(`INSERT INTO prelude (hash, names, code, created_at) VALUES
+  await age(`INSERT INTO shared_chunk (hash, names, code, created_at) VALUES
     ('used', '{}', '', ${long}), ('unused', '{}', '', ${long}), ('young', '{}', '', now())`);
   await age(`INSERT INTO bundled_file (hash, content, created_at) VALUES
     ('used', '', ${long}), ('unused', '', ${long}), ('young', '', now())`);
-  await age("INSERT INTO bundle (hash, prelude_hash, code) VALUES ('b', 'used', '')");
+  await age("INSERT INTO bundle (hash, shared_chunk_hash, code) VALUES ('b', 'used', '')");
   await age("INSERT INTO bundle_file (bundle_hash, file_hash) VALUES ('b', 'used')");
-  expect(await clean()).toEqual({ ...NOTHING, preludes: 1, files: 1 });
+  expect(await clean()).toEqual({ ...NOTHING, shared_chunks: 1, files: 1 });
   await age(`UPDATE bundle SET created_at = ${long}`);
-  expect(await clean()).toEqual({ ...NOTHING, bundles: 1, preludes: 1, files: 1 });
-  expect(await db.rows(adhoc("SELECT hash FROM prelude"))).toEqual([{ hash: "young" }]);
+  expect(await clean()).toEqual({ ...NOTHING, bundles: 1, shared_chunks: 1, files: 1 });
+  expect(await db.rows(adhoc("SELECT hash FROM shared_chunk"))).toEqual([{ hash: "young" }]);
   expect(await db.rows(adhoc("SELECT hash FROM bundled_file"))).toEqual([{ hash: "young" }]);
 });
 

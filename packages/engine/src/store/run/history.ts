@@ -40,7 +40,7 @@ export const CLEAN_KINDS = [
   "audit_events",
   "versions",
   "bundles",
-  "preludes",
+  "shared_chunks",
   "files",
 ] as const;
 
@@ -183,12 +183,12 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
      AND NOT EXISTS (SELECT 1 FROM trigger t WHERE t.bundle_hash = bundle.hash)
      AND NOT EXISTS (SELECT 1 FROM callback c WHERE c.bundle_hash = bundle.hash)`,
   }),
-  preludes: byKey("preludes", {
-    table: "prelude",
+  shared_chunks: byKey("shared_chunks", {
+    table: "shared_chunk",
     key: "hash",
     order: "created_at",
     isCatalogue: true,
-    old: `created_at < ${OLD} AND NOT EXISTS (SELECT 1 FROM bundle b WHERE b.prelude_hash = prelude.hash)`,
+    old: `created_at < ${OLD} AND NOT EXISTS (SELECT 1 FROM bundle b WHERE b.shared_chunk_hash = shared_chunk.hash)`,
   }),
   files: byKey("files", {
     table: "bundled_file",

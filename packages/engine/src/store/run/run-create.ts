@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import { type ParentPlace, parentColumns } from "./child-runs.ts";
 
 export interface CreateRunInput {
@@ -45,7 +45,7 @@ const INSERT_RUN = statement(
      VALUES ($1, $2, CASE WHEN $9 = 'operator' THEN 'operator_triggered' ELSE 'manual' END, $3, $4, $5, coalesce($6, now()), $7, $8, $9, $10, $11,
              (SELECT p.id FROM dag_run p WHERE p.id = $12), $13, $14, $15)
      ON CONFLICT DO NOTHING RETURNING id, dag_id, run_id, state
-   ), told AS (${tellRuns("added")})
+   ), told AS (${publishRuns("added")})
    SELECT id FROM added`,
 );
 

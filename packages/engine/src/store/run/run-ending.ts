@@ -3,7 +3,7 @@
  * run (`ending`, and the reason in `end_reason`) until they have ended. The owner, also after a takeover, starts nothing
  * but the teardowns and then ends the run. A second request also ends the teardowns: one of them may hang.
  */
-import { owedTeardowns, type TaskState } from "../../model/index.ts";
+import { pendingTeardowns, type TaskState } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 
@@ -47,9 +47,9 @@ export async function teardownsLeft<R extends Row>(
   const placed = rows.map((row) => {
     return { row, taskId: row.task_id, mapIndex: row.map_index, state: row.state as TaskState };
   });
-  return new Set(owedTeardowns(setupOf, placed).map(({ row }) => row));
+  return new Set(pendingTeardowns(setupOf, placed).map(({ row }) => row));
 }
 
-export async function askForEnd(tx: Connection, { reason, run, state }: Ending): Promise<void> {
+export async function requestEnd(tx: Connection, { reason, run, state }: Ending): Promise<void> {
   await tx.rows(ASK, [run.id, state, reason]);
 }

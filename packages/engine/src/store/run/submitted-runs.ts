@@ -25,7 +25,7 @@ import {
   takeOverWhere,
 } from "./run-claim.ts";
 import { createRun } from "./run-create.ts";
-import { startLocked } from "./run-places.ts";
+import { startLocked } from "./run-slots.ts";
 
 const FIND = statement(
   "submit-find",

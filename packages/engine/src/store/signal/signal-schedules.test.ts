@@ -8,7 +8,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag } from "../../../test/support/catalogue-seed.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, call, type Database } from "../database/database.ts";
-import { logHead, placesOf, readKeys, versionsBefore } from "../trigger/engine-conditions-signals.ts";
+import { logHead, positionsOf, readKeys, versionsBefore } from "../trigger/engine-conditions-signals.ts";
 import { moveSchedule, passSchedules, readSchedules, scanLog } from "./signal-schedules.ts";
 import { sendSignals } from "./signals.ts";
 import { startNow } from "./signals-position.ts";
@@ -26,7 +26,7 @@ beforeAll(async () => {
 
 const row = async () => (await readSchedules(db, ["dag:dag"]))[0]!;
 const runs = () => db.rows<{ run_id: string }>(adhoc("SELECT run_id FROM dag_run ORDER BY id"));
-const move = (runId: string) => ({ state: null, heard: 1, runs: [{ runId, conf: {} }] });
+const move = (runId: string) => ({ state: null, received: 1, runs: [{ runId, conf: {} }] });
 
 describe("moving a schedule", () => {
   it("succeeds only from the position that it was computed from", async () => {
@@ -81,7 +81,7 @@ describe("a long signal log", () => {
     await db.rows(adhoc("ANALYZE signal"));
     const { position } = await startNow(db);
     await logHead(db);
-    await placesOf(db, [1]);
+    await positionsOf(db, [1]);
     await readKeys(db, [{ namespace: "default", key: "k1", after: 0 }], 10);
     await versionsBefore(db, [{ namespace: "default", key: "k1", since: new Date() }]);
     await scanLog(db, position, ["default"], 100);

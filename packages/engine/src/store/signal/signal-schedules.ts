@@ -10,7 +10,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import type { ScheduleTerms } from "./signal-schedules-publish.ts";
 import { type LogPosition, laterPosition } from "./signals-position.ts";
 import { bound, heldMs, readFar } from "./signals-read.ts";
@@ -35,7 +35,7 @@ export interface ScheduleMove {
   readonly to: LogPosition;
   readonly state: Json;
   /** Number of matched signals. */
-  readonly heard: number;
+  readonly received: number;
   /** In order. */
   readonly runs: readonly ScheduleRun[];
 }
@@ -99,7 +99,7 @@ const MOVE = statement(
    ), linked AS (
      INSERT INTO asset_event_run (dag_run_id, event_id)
      SELECT a.id, e.event FROM unnest($13::text[], $14::bigint[]) AS e(run, event) JOIN added a ON a.run_id = e.run
-   ), told AS (${tellRuns("added")})
+   ), told AS (${publishRuns("added")})
    SELECT (SELECT count(*) FROM moved) AS moved, (SELECT coalesce(json_agg(run_id), '[]') FROM added) AS added`,
 );
 
@@ -163,7 +163,7 @@ export async function readSchedules(db: Connection, names: readonly string[]): P
 export async function moveSchedule(
   db: Database,
   from: ScheduleMark & Pick<ScheduleRow, "dagId" | "terms">,
-  { heard, runs, state, to }: ScheduleMove,
+  { received: heard, runs, state, to }: ScheduleMove,
 ): Promise<{ added: number; dropped: readonly string[] } | null> {
   const events = runs.flatMap(({ events = [], runId }) => events.map((event) => ({ runId, event })));
   const [, rows = []] = await db.pipeline([

@@ -81,7 +81,7 @@ export const DELETABLE_SIGNALS: Deletable = {
   alias: "s",
   key: "id",
   old: DONE_WITH,
-  asks: [FLOOR, KEPT],
+  subqueries: [FLOOR, KEPT],
 };
 
 const REMOVE = statement(

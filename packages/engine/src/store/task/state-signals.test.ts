@@ -114,7 +114,7 @@ describe("the signal of a new run", () => {
     const [schedule] = await listSchedules(db);
     const to = { ...schedule!.position, id: schedule!.position.id + 1 };
     const runs = [{ runId: "signal__1", conf: {} }];
-    expect(await moveSchedule(db, schedule!, { to, state: null, heard: 1, runs })).toMatchObject({
+    expect(await moveSchedule(db, schedule!, { to, state: null, received: 1, runs })).toMatchObject({
       added: 1,
     });
 

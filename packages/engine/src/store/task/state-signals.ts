@@ -11,13 +11,13 @@ import { statement } from "../database/statement.ts";
 import type { SignalWrite } from "./run-batch.ts";
 
 /** For rows with the columns of `dag_run`, after the change. `sender` is SQL. */
-export function tellRuns(rows: string, sender = "'engine'"): string {
+export function publishRuns(rows: string, sender = "'engine'"): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'run', r.dag_id || '/' || r.run_id, json_build_object('state', r.state), ${sender} FROM ${rows} AS r`;
 }
 
 /** For rows with the columns of `task_instance`, after the change. */
-export function tellTasks(rows: string): string {
+export function publishTasks(rows: string): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'task', r.dag_id || '/' || r.run_id || '/' || t.task_id,
             json_build_object('state', t.state, 'mapIndex', t.map_index, 'tryNumber', t.try_number), 'engine'
@@ -33,7 +33,7 @@ export function stateSignal(
 }
 
 /** For rows with `dag_id`, `id` and `kind` of a schedule's trigger and the `run_id` of its run. `outcome` and `sender` are SQL. */
-export function tellScheduleTriggers(rows: string, outcome: "event" | "failed", sender: string): string {
+export function publishScheduleTriggers(rows: string, outcome: "event" | "failed", sender: string): string {
   return `INSERT INTO signal (namespace, key, value, sender)
      SELECT 'trigger', t.dag_id, json_build_object('trigger', t.id, 'kind', t.kind, 'outcome', '${outcome}',
                                                    'waits', 0, 'runId', t.run_id), ${sender}

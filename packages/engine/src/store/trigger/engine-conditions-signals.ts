@@ -78,7 +78,7 @@ export async function readKeys(
 }
 
 /** The positions of signals in the log; deleted ones are missing. */
-export async function placesOf(
+export async function positionsOf(
   db: Connection,
   versions: readonly number[],
 ): Promise<Map<number, LogPosition>> {

@@ -116,7 +116,7 @@ export async function findRuns(
   db: Database,
   waits: readonly Wait<DagRunArgs>[],
 ): Promise<Map<number, FoundRun>> {
-  const rows = await ask<FoundRun>(db, waits, () => call(RUNS, ...runColumns(waits)));
+  const rows = await query<FoundRun>(db, waits, () => call(RUNS, ...runColumns(waits)));
   return new Map(rows.map((row) => [row.id, row]));
 }
 
@@ -139,7 +139,7 @@ export async function findTasks(
   db: Database,
   waits: readonly Wait<ExternalTaskArgs>[],
 ): Promise<Map<number, FoundTask[]>> {
-  const rows = await ask<FoundTask>(db, waits, () =>
+  const rows = await query<FoundTask>(db, waits, () =>
     call(
       TASKS,
       ...runColumns(waits),
@@ -155,7 +155,7 @@ export async function findCalls(
   db: Database,
   waits: readonly Wait<{ readonly name: string; readonly after: string; readonly trigger: number }>[],
 ): Promise<Map<number, FoundCall>> {
-  const rows = await ask<FoundCall>(db, waits, () =>
+  const rows = await query<FoundCall>(db, waits, () =>
     call(
       CALLS,
       ids(waits),
@@ -173,7 +173,7 @@ export function findNewCalls(
   waits: readonly Wait<{ readonly name: string }>[],
   limit: number,
 ): Promise<FoundCall[]> {
-  return ask<FoundCall>(db, waits, () =>
+  return query<FoundCall>(db, waits, () =>
     call(
       NEW_CALLS,
       ids(waits),
@@ -183,7 +183,7 @@ export function findNewCalls(
   );
 }
 
-async function ask<R>(db: Database, waits: readonly unknown[], question: () => Call): Promise<R[]> {
+async function query<R>(db: Database, waits: readonly unknown[], question: () => Call): Promise<R[]> {
   if (waits.length === 0) return [];
   const [rows = []] = await db.pipeline([question()]);
   return rows as R[];

@@ -12,7 +12,7 @@ import {
   releaseAllTriggers,
   releaseTriggers,
 } from "./trigger-claim.ts";
-import { countFree, nextColdIn, notePolls } from "./triggers.ts";
+import { countFree, nextColdIn, recordPolls } from "./triggers.ts";
 
 let db: Database;
 let a: number;
@@ -166,7 +166,7 @@ it("records polls of its own triggers without waiting for locks", async () => {
   const theirs = await seedTrigger(db, { ownerJob: b });
   await db.transaction(async (tx) => {
     await tx.rows(adhoc("SELECT 1 FROM trigger WHERE id = $1 FOR UPDATE"), [busy]);
-    await notePolls(db, a, [mine, busy, theirs]);
+    await recordPolls(db, a, [mine, busy, theirs]);
   });
   const polled = await Promise.all(
     [mine, busy, theirs].map(async (id) => (await triggerRow(db, id))?.polled_at),

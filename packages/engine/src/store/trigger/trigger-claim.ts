@@ -10,7 +10,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { IS_BEFORE_END } from "../plan/schedule-triggers.ts";
-import { LOCK_SCHEDULE_KEYS, tellScheduleTriggers } from "../task/state-signals.ts";
+import { LOCK_SCHEDULE_KEYS, publishScheduleTriggers } from "../task/state-signals.ts";
 import { LOCK_TRIGGERS } from "./triggers.ts";
 
 /** A trigger that this job has to run. */
@@ -152,7 +152,7 @@ const POSTPONE = statement(
                         wake_at = now() + $3 * interval '1 millisecond'
      WHERE id = ANY($2::bigint[]) AND (owner_job = $1 OR standby_job = $1) AND dag_id IS NOT NULL
      RETURNING id, kind, dag_id, NULL::text AS run_id
-   ) ${tellScheduleTriggers("postponed", "failed", "'triggerer:' || $1::bigint")}`,
+   ) ${publishScheduleTriggers("postponed", "failed", "'triggerer:' || $1::bigint")}`,
 );
 
 /** Part of the release: an ending process could not notify afterwards. */

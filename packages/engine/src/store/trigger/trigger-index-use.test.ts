@@ -27,7 +27,7 @@ import {
   livePeersOf,
   nextColdIn,
   nextTimedIn,
-  notePolls,
+  recordPolls,
   subscribersOf,
   triggersOf,
   unwaitedTriggers,
@@ -164,7 +164,7 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await ownedTriggers(db, jobId);
   await dagsOfRuns(db, [1]);
   await claimTriggers(db, { jobId, queues, limit: 1_000, horizonMs: 250, dead });
-  await notePolls(db, jobId, [1]);
+  await recordPolls(db, jobId, [1]);
   await subscribersOf(db, [1], 50);
   await waitEndsOf(db, ["00000000-0000-0000-0000-000000000000"]);
   await unwaitedTriggers(db, jobId);

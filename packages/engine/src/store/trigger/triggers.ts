@@ -216,11 +216,11 @@ export async function triggersOf(db: Connection, jobIds: readonly number[]): Pro
   return new Map(rows.map(({ id, triggers }) => [id, triggers]));
 }
 
-export async function noteFacts(db: Connection, jobId: number, facts: TriggererFacts): Promise<void> {
+export async function recordFacts(db: Connection, jobId: number, facts: TriggererFacts): Promise<void> {
   await db.rows(NOTE_FACTS, [jobId, JSON.stringify(facts as unknown as Json)]);
 }
 
-export async function notePolls(db: Database, jobId: number, ids: readonly number[]): Promise<void> {
+export async function recordPolls(db: Database, jobId: number, ids: readonly number[]): Promise<void> {
   if (ids.length > 0) await db.pipeline([call(NOTE_POLLS, jobId, ids)]);
 }
 

@@ -35,7 +35,7 @@ async function store(key: string, value: Json, more: Partial<SignalDraft> = {}):
 
 async function send(key: string, value: Json, more: Partial<SignalDraft> = {}): Promise<number> {
   const version = await store(key, value, more);
-  await rig.tell("signals");
+  await rig.notify("signals");
   return version;
 }
 
@@ -157,10 +157,10 @@ describe("a wait for a signal", () => {
         [state],
       );
     await tell("running");
-    await rig.tell("states");
+    await rig.notify("states");
     expect(await rig.outcome(anything)).toMatchObject({ payload: { value: { state: "running" } } });
     await tell("success");
-    await rig.tell("states");
+    await rig.notify("states");
     expect(await rig.outcome(task)).toMatchObject({ payload: { value: { state: "success" } } });
   });
 
@@ -229,24 +229,24 @@ it("polls signals only while there are waits for them", async () => {
   const watch = new SignalWatch({
     ...{ database: rig.db, logger: silentLogger, engine, isDeaf: () => true, onRuns: () => {} },
     wakeUps: new WakeUps(rig.db),
-    ask: (ms) => asked.push(ms),
+    requestRead: (ms) => asked.push(ms),
     onFound: (findings) => found.push(...findings),
   });
-  await watch.look();
-  watch.hear("signals");
+  await watch.read();
+  watch.receive("signals");
   expect(asked).toEqual([]);
   const trigger = { bundle_hash: null, dag_id: null, replicas: 1 as const, created_at: new Date(PAST) };
   engine.add({ ...trigger, id: 1, kind: "tradewind.signal", args: args("paid") });
-  watch.hear("signals");
+  watch.receive("signals");
   // This wait is not for the engine's own signals.
-  for (const topic of ["states", "runs", "fired", "tasks"] as const) watch.hear(topic);
+  for (const topic of ["states", "runs", "fired", "tasks"] as const) watch.receive(topic);
   expect(asked).toHaveLength(1);
-  await watch.look();
+  await watch.read();
   expect(asked).toHaveLength(2);
   await store("paid", 1);
-  await watch.look();
+  await watch.read();
   expect(found).toMatchObject([{ kind: "outcome", id: 1, outcome: { payload: { value: 1 } } }]);
-  watch.hear("signals");
+  watch.receive("signals");
   expect(asked).toHaveLength(2);
 
   for (const [id, namespace] of [
@@ -255,12 +255,12 @@ it("polls signals only while there are waits for them", async () => {
   ] as const) {
     const before = asked.length;
     engine.add({ ...trigger, id, kind: "tradewind.signal", args: args("dag/*", { namespace }) });
-    watch.hear("states");
-    watch.hear("runs");
-    watch.hear("tasks");
+    watch.receive("states");
+    watch.receive("runs");
+    watch.receive("tasks");
     expect(asked).toHaveLength(before + 2);
     engine.remove(id);
-    watch.hear("states");
+    watch.receive("states");
     expect(asked).toHaveLength(before + 2);
   }
 });

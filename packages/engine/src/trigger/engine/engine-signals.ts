@@ -18,7 +18,7 @@ import {
 import { readMatching, type SignalRow, signalFacts } from "../../store/signal/signals-read.ts";
 import {
   logHead,
-  placesOf,
+  positionsOf,
   readKeys,
   versionsBefore,
 } from "../../store/trigger/engine-conditions-signals.ts";
@@ -98,7 +98,7 @@ class Group<From> {
   }
 }
 
-export interface SignalLook {
+export interface SignalRead {
   /** False if the time ran out before everything was read. */
   readonly isComplete: boolean;
   /** A signal is stored but not readable yet, because an older transaction is still open. */
@@ -152,22 +152,22 @@ export class SignalWaits {
   }
 
   /** The matches since the last call. */
-  take(): [number, SignalEvent][] {
+  drain(): [number, SignalEvent][] {
     const found = [...this.#found];
     this.#found.clear();
     return found;
   }
 
-  async look(deadline: number): Promise<SignalLook> {
-    const isRead = await this.#lookAtKeys(deadline);
+  async read(deadline: number): Promise<SignalRead> {
+    const isRead = await this.#readDueKeys(deadline);
     if (this.#patterns.size === 0) return { isComplete: isRead, isHeld: false };
     const head = await logHead(this.#database);
-    const isMatched = await this.#lookAtPatterns(head.position, deadline);
+    const isMatched = await this.#readDuePatterns(head.position, deadline);
     return { isComplete: isRead && isMatched, isHeld: head.isHeld };
   }
 
   /** Reads each key once regardless of the time limit, and the rest of longer keys while time remains. */
-  async #lookAtKeys(deadline: number): Promise<boolean> {
+  async #readDueKeys(deadline: number): Promise<boolean> {
     await this.#locate();
     let open = [...this.#keys.values()];
     for (let round = 0; open.length > 0; round++) {
@@ -205,7 +205,7 @@ export class SignalWaits {
     });
   }
 
-  async #lookAtPatterns(head: LogPosition, deadline: number): Promise<boolean> {
+  async #readDuePatterns(head: LogPosition, deadline: number): Promise<boolean> {
     for (const group of this.#patterns.values()) {
       await this.#place(group);
       const filter = {
@@ -234,7 +234,7 @@ export class SignalWaits {
   async #place({ fresh }: Group<LogPosition>): Promise<void> {
     if (fresh.length === 0) return;
     const taken = fresh.flatMap(({ args }) => (args.after === null ? [] : [args.after]));
-    const places = await placesOf(this.#database, taken);
+    const places = await positionsOf(this.#database, taken);
     const placeOf = ({ args }: Wait<LogPosition>) =>
       args.after === null ? undefined : places.get(args.after);
     const others = fresh.filter((wait) => placeOf(wait) === undefined);

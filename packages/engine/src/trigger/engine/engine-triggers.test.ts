@@ -74,9 +74,9 @@ describe("a wait for another run", () => {
       'There is no run "later" of DAG "other" yet; waiting for it, too.',
     ]);
     const id = await seedRun("later", "running");
-    await rig.tell("ended");
+    await rig.notify("ended");
     await rig.db.rows(adhoc("UPDATE dag_run SET state = 'success' WHERE id = $1"), [id]);
-    await rig.tell("ended");
+    await rig.notify("ended");
     expect(await rig.outcome(attempt)).toMatchObject({ payload: { runId: "later", state: "success" } });
     expect(job.size).toBe(0);
   });
@@ -93,7 +93,7 @@ describe("a wait for another task", () => {
     const { attempt } = await rig.wait("tradewind.externaltask", null, { args: taskArgs({ runId: "r1" }) });
     await rig.until(async () => (await rig.owners())[0] !== null, "a look");
     await seedTask(id, "success");
-    if (topic !== null) await rig.tell(topic);
+    if (topic !== null) await rig.notify(topic);
     const payload = { dagId: "other", runId: "r1", taskId: "load", state: "success" };
     expect(await rig.outcome(attempt)).toEqual({ kind: "event", payload });
   });
@@ -149,7 +149,7 @@ describe("a wait for a webhook", () => {
     expect((await waitRow(rig.db, fresh.attempt)).fired_at).toBeNull();
     await ring("paid", { order: 7 });
     await ring("paid", { order: 8 });
-    await rig.tell("fired");
+    await rig.notify("fired");
     expect(await rig.outcome(fresh.attempt)).toEqual({
       kind: "event",
       payload: { body: { order: 7 }, headers: {} },
@@ -179,7 +179,7 @@ describe("a joint wait", () => {
     const { attempt } = await rig.wait("tradewind.all", bundle, { args: { members } as unknown as Json });
     await rig.until(async () => (await rig.owners())[0] !== null, "it to run");
     await ring("paid", "now");
-    await rig.tell("fired");
+    await rig.notify("fired");
     expect(await rig.outcome(attempt)).toEqual({
       kind: "event",
       payload: { said: "hello", call: { body: "now", headers: {} } },

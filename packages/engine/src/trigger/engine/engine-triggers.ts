@@ -34,9 +34,9 @@ import {
   webhookRunId,
 } from "../../store/trigger/engine-conditions.ts";
 import type { ClaimedTrigger } from "../../store/trigger/trigger-claim.ts";
-import { isForEnd, RunLooks } from "../triggerer/run-looks.ts";
+import { isForEnd, RunStateReads } from "../triggerer/run-state-reads.ts";
 import { engineArgs } from "./engine-args.ts";
-import { type SignalLook, SignalWaits } from "./engine-signals.ts";
+import { type SignalRead, SignalWaits } from "./engine-signals.ts";
 import { JointProgress } from "./joint-progress.ts";
 
 /** Calls of one webhook that become runs in one poll. */
@@ -80,7 +80,7 @@ export class EngineTriggers {
   readonly #joint = new Map<number, Joint>();
   readonly progress = new JointProgress();
   readonly #signals: SignalWaits;
-  readonly #runs: RunLooks;
+  readonly #runs: RunStateReads;
   #lastNumber = 0;
   /** Number of conditions for which `isStep` holds. */
   #steps = 0;
@@ -88,7 +88,7 @@ export class EngineTriggers {
   constructor(database: Database) {
     this.#database = database;
     this.#signals = new SignalWaits(database);
-    this.#runs = new RunLooks(database);
+    this.#runs = new RunStateReads(database);
   }
 
   get size(): number {
@@ -160,7 +160,7 @@ export class EngineTriggers {
   }
 
   /** Polls everything but signals. No condition is removed before everything is read: a poll that fails loses no finding. */
-  async look(): Promise<Finding[]> {
+  async read(): Promise<Finding[]> {
     const waits = [...this.#conditions].map(([id, condition]) => ({ id, condition }));
     const of = (kind: string) => waits.filter(({ condition }) => condition.kind === kind);
     const webhooks = of(WEBHOOK_KIND);
@@ -168,18 +168,18 @@ export class EngineTriggers {
     const isSchedule = ({ condition: { path, trigger } }: Waiting) =>
       trigger.dag_id !== null && path.length === 0;
     const looks = [
-      await this.#lookAtRuns(of(RUN_KIND)),
-      await this.#lookAtTasks(of(TASK_KIND)),
-      await this.#lookAtCalls(webhooks.filter((waiting) => !isSchedule(waiting))),
-      await this.#lookForCalls(webhooks.filter(isSchedule)),
+      await this.#readRuns(of(RUN_KIND)),
+      await this.#readTasks(of(TASK_KIND)),
+      await this.#readCalls(webhooks.filter((waiting) => !isSchedule(waiting))),
+      await this.#findCalls(webhooks.filter(isSchedule)),
     ];
     return looks.flatMap((findings) => findings());
   }
 
   /** Polls signals until `deadline` by `performance.now()`. */
-  async lookAtSignals(deadline: number): Promise<SignalLook & { readonly findings: Finding[] }> {
-    const look = await this.#signals.look(deadline);
-    const findings = this.#signals.take().flatMap(([number, event]) => {
+  async readSignals(deadline: number): Promise<SignalRead & { readonly findings: Finding[] }> {
+    const look = await this.#signals.read(deadline);
+    const findings = this.#signals.drain().flatMap(([number, event]) => {
       const condition = this.#conditions.get(number);
       if (condition === undefined) return [];
       const payload = event as unknown as Json;
@@ -207,7 +207,7 @@ export class EngineTriggers {
     this.#conditions.delete(number);
   }
 
-  async #lookAtRuns(waits: readonly Waiting[]): Promise<() => Finding[]> {
+  async #readRuns(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await this.#runs.find(waitsFor<DagRunArgs>(waits));
     return () =>
       waits.flatMap(({ id, condition }) => {
@@ -223,7 +223,7 @@ export class EngineTriggers {
       });
   }
 
-  async #lookAtTasks(waits: readonly Waiting[]): Promise<() => Finding[]> {
+  async #readTasks(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await findTasks(this.#database, waitsFor<ExternalTaskArgs>(waits));
     return () =>
       waits.flatMap(({ id, condition }) => {
@@ -236,7 +236,7 @@ export class EngineTriggers {
       });
   }
 
-  async #lookAtCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
+  async #readCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const found = await findCalls(
       this.#database,
       waits.map(({ id, condition }) => {
@@ -260,7 +260,7 @@ export class EngineTriggers {
   }
 
   /** As a schedule: every call becomes a run. */
-  async #lookForCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
+  async #findCalls(waits: readonly Waiting[]): Promise<() => Finding[]> {
     const asked = waits.map(({ condition }) => ({
       id: condition.trigger.id,
       args: condition.args as unknown as WebhookArgs,
@@ -348,8 +348,8 @@ export async function checkEngineTrigger(
   const triggers = new EngineTriggers(database);
   const { kind, args } = call;
   triggers.add({ id: 0, kind, args, bundle_hash: null, dag_id: null, replicas: 1, created_at: since });
-  const { findings } = await triggers.lookAtSignals(Number.POSITIVE_INFINITY);
-  for (const finding of [...findings, ...(await triggers.look())]) {
+  const { findings } = await triggers.readSignals(Number.POSITIVE_INFINITY);
+  for (const finding of [...findings, ...(await triggers.read())]) {
     if (finding.kind !== "outcome") continue;
     const { outcome } = finding;
     if (outcome.kind === "event") return outcome.payload;

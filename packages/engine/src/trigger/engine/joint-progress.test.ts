@@ -41,10 +41,10 @@ it("reports running and observed members until the wait ends", async () => {
       );
     await reads([[1]]);
     await ring("no");
-    await rig.tell("fired");
+    await rig.notify("fired");
     await reads([[1, 2]]);
     await ring("open");
-    await rig.tell("fired");
+    await rig.notify("fired");
     await rig.outcome(attempt);
     await reads([]);
   } finally {

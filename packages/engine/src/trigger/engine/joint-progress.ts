@@ -44,7 +44,7 @@ export class JointProgress {
   }
 
   /** True if something has changed since the last call. */
-  takeChange(): boolean {
+  drainChange(): boolean {
     const hadChanged = this.#hasChanged;
     this.#hasChanged = false;
     return hadChanged;

@@ -4,7 +4,7 @@
  * wake-up); and periodically where NOTIFY does not work. Never while there are no waits and no DAG is scheduled on signals.
  */
 
-import { type Topic, tellsOfStates, type WakeUps } from "../../job/wake-up.ts";
+import { publishesStates, type Topic, type WakeUps } from "../../job/wake-up.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import { SignalSchedules } from "../schedule/signal-schedules.ts";
@@ -22,7 +22,7 @@ export interface SignalWatchOptions {
   readonly logger: Logger;
   readonly engine: EngineTriggers;
   /** Requests a poll now, or after this many milliseconds. */
-  readonly ask: (ms: number) => void;
+  readonly requestRead: (ms: number) => void;
   readonly isDeaf: () => boolean;
   readonly wakeUps: Pick<WakeUps, "wantStates">;
   readonly onFound: (findings: readonly Finding[]) => void;
@@ -42,30 +42,30 @@ export class SignalWatch {
   }
 
   /** A long poll is followed by an equally long pause. */
-  hear(topic: Topic | ""): void {
-    const isWanted = topic === "signals" ? !this.#isIdle : tellsOfStates(topic) && this.#wantsStates;
-    if (isWanted) this.#options.ask(Math.max(0, this.#restUntil - performance.now()));
+  receive(topic: Topic | ""): void {
+    const isWanted = topic === "signals" ? !this.#isIdle : publishesStates(topic) && this.#wantsStates;
+    if (isWanted) this.#options.requestRead(Math.max(0, this.#restUntil - performance.now()));
     if (topic === "dags" || topic === "") this.changed();
   }
 
   /** DAGs may have changed. */
   changed(): void {
     this.#schedules.changed();
-    this.#options.ask(0);
+    this.#options.requestRead(0);
   }
 
-  async look(): Promise<void> {
-    const { ask, engine, isDeaf, onFound } = this.#options;
+  async read(): Promise<void> {
+    const { requestRead: ask, engine, isDeaf, onFound } = this.#options;
     const begun = performance.now();
     const deadline = begun + LOOK_MS;
     let [isComplete, isHeld] = [true, false];
     if (engine.waitsForSignals) {
-      const waits = await engine.lookAtSignals(deadline);
+      const waits = await engine.readSignals(deadline);
       // First, before anything else can fail: findings are returned only once.
       onFound(waits.findings);
       ({ isComplete, isHeld } = waits);
     }
-    const schedules = await this.#schedules.look(deadline);
+    const schedules = await this.#schedules.read(deadline);
     this.#options.wakeUps.wantStates(this, this.#wantsStates);
     this.#restUntil = 2 * performance.now() - begun;
     if (!isComplete || !schedules.isComplete) return ask(0);

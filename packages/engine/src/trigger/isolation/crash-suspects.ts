@@ -97,7 +97,7 @@ export class CrashSuspects {
     const split = this.#split(crash);
     if (split.length > 1 || (group === MAIN && suspects.length === 1 && this.#room(group) > 0)) {
       for (const part of split) {
-        this.#put(
+        this.#place(
           part.map(({ id }) => id),
           ++this.#lastGroup,
           facts,
@@ -105,7 +105,7 @@ export class CrashSuspects {
       }
     } else if (group !== MAIN) {
       // It keeps its process, which restarts.
-      this.#put([], group, facts);
+      this.#place([], group, facts);
     }
     return null;
   }
@@ -183,10 +183,10 @@ export class CrashSuspects {
   #merge(one: [number, Group], two: [number, Group], since: number): void {
     const [from, to] = one[1].ids.size < two[1].ids.size ? [one, two] : [two, one];
     const crashMs = Math.max(from[1].crashMs, to[1].crashMs);
-    this.#put(from[1].ids, to[0], { origin: to[1].origin, crashMs, since });
+    this.#place(from[1].ids, to[0], { origin: to[1].origin, crashMs, since });
   }
 
-  #put(ids: Iterable<number>, number: number, facts: Omit<Group, "ids">): void {
+  #place(ids: Iterable<number>, number: number, facts: Omit<Group, "ids">): void {
     const members = this.#idsOf(number);
     this.#groups.set(number, { ...facts, ids: members });
     for (const id of [...ids]) {

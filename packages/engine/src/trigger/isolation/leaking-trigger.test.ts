@@ -23,7 +23,7 @@ it("fails a trigger that leaks memory, Buffers included, and none of its neighbo
     ids.map((id) => ({ id, kind: "watches", args: { leaks: id === LEAKING }, bundlePath: bundle })),
   );
   const crashes = () =>
-    under.heard.filter((each) => each.on === "engine" && each.message.includes("starting another")).length;
+    under.reports.filter((each) => each.on === "engine" && each.message.includes("starting another")).length;
   await under.until(() => crashes() > 0);
   // In the main process: the processes of the suspects keep crashing.
   under.run(LATE, "watches", bundle);

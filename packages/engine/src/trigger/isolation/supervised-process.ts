@@ -90,7 +90,7 @@ export class SupervisedProcess {
     this.#roster = new TriggerRoster(parts.nextSerial);
     this.#maxDeadBundles = parts.options.maxDeadBundles ?? MAX_DEAD_BUNDLES;
     this.#stalls = new StallJudge(this.#roster, parts.options.blockLimitMs ?? 2_000, {
-      told: (stall) => listener.reports.blocked(stall),
+      reported: (stall) => listener.reports.blocked(stall),
       condemned: (guilty, error) => this.#condemned(guilty, error),
     });
   }
@@ -192,7 +192,7 @@ export class SupervisedProcess {
     }
     const why = "the trigger process has loaded many bundles that are not used; starting another";
     this.#parts.options.logger.info(why, { bundles: deadBundles, triggers: size });
-    this.#takeBack();
+    this.#reclaim();
     this.#dismiss(this.#child);
   }
 
@@ -224,7 +224,7 @@ export class SupervisedProcess {
         },
         {
           message: (message) => this.#message(child, message),
-          stall: (report) => this.#stalls.note(report),
+          stall: (report) => this.#stalls.record(report),
           gone: (reason) => this.#gone(child, reason),
         },
       );
@@ -336,7 +336,7 @@ export class SupervisedProcess {
     if (this.#isRetiring) {
       this.#isRetiring = false;
       this.#isBlamed = false;
-      this.#takeBack();
+      this.#reclaim();
       this.#attend();
       return;
     }
@@ -349,7 +349,7 @@ export class SupervisedProcess {
     const seen = typeof who === "number" ? (this.#roster.bySerial(who)?.work.id ?? null) : null;
     const running = this.#roster.running();
     this.#isBlamed = false;
-    this.#takeBack();
+    this.#reclaim();
     const lifetimeMs = performance.now() - this.#startedAt;
     if (lifetimeMs > IN_A_ROW_MS) this.#crashes = 0;
     const delayMs = isBlamed ? 0 : Math.min(MAX_DELAY_MS, FIRST_DELAY_MS * 2 ** this.#crashes++);
@@ -368,10 +368,10 @@ export class SupervisedProcess {
   }
 
   /** No child runs any of them. */
-  #takeBack(): void {
+  #reclaim(): void {
     this.#isReady = false;
     this.#stalls.end();
-    this.#roster.takeBack();
+    this.#roster.reclaim();
   }
 
   #end(entry: Entry): void {

@@ -11,7 +11,7 @@ import { type Stall, StallWatch } from "./stall-watch.ts";
 
 export interface StallConsequences {
   /** A stall has ended, or has lasted too long. */
-  told(stall: Parameters<RunnerReports["blocked"]>[0]): void;
+  reported(stall: Parameters<RunnerReports["blocked"]>[0]): void;
   /** The stall lasts too long, and these triggers cause it. Empty: a trigger that was stopped meanwhile and is still running. */
   condemned(guilty: readonly Entry[], error: ErrorFacts): void;
 }
@@ -34,9 +34,9 @@ export class StallJudge {
     return this.#watch.current;
   }
 
-  note(report: StallReport): void {
-    const stall = this.#watch.note(report);
-    if (stall !== null) this.#tell(stall, false);
+  record(report: StallReport): void {
+    const stall = this.#watch.record(report);
+    if (stall !== null) this.#report(stall, false);
   }
 
   end(): void {
@@ -48,7 +48,7 @@ export class StallJudge {
     const stall = this.#watch.current;
     if (stall === null || stall.blocker === null) return;
     const guilty = this.#roster.culprits(stall.blocker);
-    this.#tell({ ...stall, ms: Math.max(stall.ms, this.#limitMs) }, guilty.length > 0);
+    this.#report({ ...stall, ms: Math.max(stall.ms, this.#limitMs) }, guilty.length > 0);
     const place = placeOf(stall.stack);
     const longer = `for more than ${durationText(this.#limitMs)}`;
     const message = `The trigger blocked all triggers of its process ${longer} and was stopped${place}.`;
@@ -58,9 +58,9 @@ export class StallJudge {
     });
   }
 
-  #tell({ blocker, ms, stack }: Stall, isFailed: boolean): void {
+  #report({ blocker, ms, stack }: Stall, isFailed: boolean): void {
     const work = typeof blocker === "number" ? this.#roster.workOf(blocker) : undefined;
-    this.#consequences.told({ id: work?.id ?? null, kind: work?.kind ?? null, ms, stack, isFailed });
+    this.#consequences.reported({ id: work?.id ?? null, kind: work?.kind ?? null, ms, stack, isFailed });
   }
 }
 

@@ -7,7 +7,7 @@ afterEach(() => void vi.useRealTimers());
 function watched(whos: readonly (number | null)[]) {
   const tooLong = vi.fn();
   const watch = new StallWatch(1_000, tooLong);
-  for (const [n, who] of whos.entries()) watch.note({ k: "seen", who, ms: 200 + n, stack: `stack ${n}` });
+  for (const [n, who] of whos.entries()) watch.record({ k: "seen", who, ms: 200 + n, stack: `stack ${n}` });
   return { watch, tooLong };
 }
 
@@ -28,9 +28,9 @@ it("names no culprit if every sample finds another one", () => {
 
 it("returns the ended stall with its whole length, and starts again", () => {
   const { watch, tooLong } = watched([7]);
-  expect(watch.note({ k: "over", ms: 640 })).toMatchObject({ who: 7, blocker: null, ms: 640 });
+  expect(watch.record({ k: "over", ms: 640 })).toMatchObject({ who: 7, blocker: null, ms: 640 });
   expect(watch.current).toBeNull();
-  expect(watch.note({ k: "over", ms: 210 })).toMatchObject({ who: null, ms: 210, stack: "" });
+  expect(watch.record({ k: "over", ms: 210 })).toMatchObject({ who: null, ms: 210, stack: "" });
   vi.advanceTimersByTime(10_000);
   expect(tooLong).not.toHaveBeenCalled();
 });

@@ -13,12 +13,12 @@ export interface Stall {
   readonly ms: number;
   /** The stack of the first sample that found it: a later sample may see the code after the blocking call. */
   readonly stack: string;
-  readonly looks: number;
+  readonly checks: number;
   /** How many of the last samples found the same culprit. */
   readonly streak: number;
 }
 
-const NOTHING_SEEN: Stall = { who: null, blocker: null, ms: 0, stack: "", looks: 0, streak: 0 };
+const NOTHING_SEEN: Stall = { who: null, blocker: null, ms: 0, stack: "", checks: 0, streak: 0 };
 
 export class StallWatch {
   readonly #limitMs: number;
@@ -39,7 +39,7 @@ export class StallWatch {
   }
 
   /** Returns the stall that ends with this report. */
-  note(report: StallReport): Stall | null {
+  record(report: StallReport): Stall | null {
     if (report.k === "over") {
       const stall = this.#stall ?? NOTHING_SEEN;
       this.end();
@@ -47,12 +47,12 @@ export class StallWatch {
     }
     const { who, ms } = report;
     if (this.#stall === null) this.#limit = setTimeout(this.#tooLong, Math.max(0, this.#limitMs - ms));
-    const looks = (this.#stall?.looks ?? 0) + 1;
+    const looks = (this.#stall?.checks ?? 0) + 1;
     const streak = who === this.#lastWho ? (this.#stall?.streak ?? 0) + 1 : 1;
     const stack = streak === 1 ? report.stack : (this.#stall?.stack ?? report.stack);
     this.#lastWho = who;
     const most = streak * 2 > looks ? who : null;
-    this.#stall = { who: most, blocker: streak >= 2 ? most : null, ms, stack, looks, streak };
+    this.#stall = { who: most, blocker: streak >= 2 ? most : null, ms, stack, checks: looks, streak };
     return null;
   }
 

@@ -93,7 +93,7 @@ export class TriggerChild {
     });
     for (const stream of [this.#process.stdout, this.#process.stderr] as Readable[]) {
       stream.setEncoding("utf8");
-      stream.on("data", (text: string) => this.#heard(text));
+      stream.on("data", (text: string) => this.#receiveText(text));
       stream.on("error", () => {});
     }
     this.#pings = setInterval(() => this.#ping(), PING_MS);
@@ -148,7 +148,7 @@ export class TriggerChild {
   }
 
   /** Output from outside of any trigger, or from native code. */
-  #heard(text: string): void {
+  #receiveText(text: string): void {
     this.#lastWords = (this.#lastWords + text).slice(-MAX_LAST_WORDS);
     const room = MAX_PRINTED - this.#printed;
     this.#printed += text.length;

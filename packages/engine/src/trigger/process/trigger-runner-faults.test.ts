@@ -31,7 +31,7 @@ describe("a blocked event loop", () => {
     await under.event(1);
     // No trigger is blamed for a pause of the machine, so it may take more than one stall.
     const blamed = () =>
-      under.heard.flatMap((each) => (each.on === "blocked" && each.stall.id !== null ? [each.stall] : []));
+      under.reports.flatMap((each) => (each.on === "blocked" && each.stall.id !== null ? [each.stall] : []));
     let id = 1;
     while (blamed().length === 0) {
       under.run(++id, "busy", bundle, { ms: 600 });
@@ -57,7 +57,7 @@ describe("a blocked event loop", () => {
     const bundle = await under.bundle(text);
     under.run(1, "asks", bundle, { ms: 1_500 });
     expect(await under.event(1)).toBe("yes");
-    expect(under.heard.filter((each) => each.on === "blocked" && each.stall.id !== null)).toEqual([]);
+    expect(under.reports.filter((each) => each.on === "blocked" && each.stall.id !== null)).toEqual([]);
     under.run(2, "asks", bundle, { ms: 60_000 });
     expect(await under.failure(2)).toMatchObject({ code: "TRIGGER_BLOCKED" });
   });
@@ -89,7 +89,7 @@ describe("a blocked event loop", () => {
     );
     under.run(1, "regex", await under.bundle(text));
     await under.event(1);
-    const seen = () => under.heard.filter((each) => each.on === "blocked");
+    const seen = () => under.reports.filter((each) => each.on === "blocked");
     await under.until(() => seen().length >= 3);
     // A stall that ended before the second sample has no name.
     const named = seen().filter(({ stall }) => stall.id !== null);
@@ -116,7 +116,7 @@ describe("a blocked event loop", () => {
       expect(failure).toMatchObject({ code: "TRIGGER_BLOCKED", stack: expect.stringContaining("    at ") });
       expect(failure.message).toMatch(/^The trigger blocked all .* for more than 1 s and was stopped.*$/);
       // The machine may have paused before: no trigger caused that.
-      const stalls = under.heard.flatMap((each) =>
+      const stalls = under.reports.flatMap((each) =>
         each.on === "blocked" && each.stall.isFailed ? each.stall : [],
       );
       expect(stalls).toMatchObject([{ id: 2, kind: "hangs" }]);
@@ -143,7 +143,7 @@ describe("a blocked event loop", () => {
     under.run(1, "counter", bundle);
     await under.event(1);
     under.run(2, "hangs", bundle);
-    await under.hears("log");
+    await under.reported("log");
     const { pid } = under.runner;
     under.runner.stop([2], "cancelled");
     under.runner.ack(1);
@@ -206,7 +206,7 @@ describe("a trigger process", () => {
     under.run(1, "counter", await under.bundle(COUNTER));
     await under.event(1);
     expect(under.runner.pid).not.toBe(pid);
-    const { text } = await under.hears("engine", ({ message }) => message.includes("starting another"));
+    const { text } = await under.reported("engine", ({ message }) => message.includes("starting another"));
     expect(text).toContain("did not answer for 1000 ms");
   });
 
@@ -274,8 +274,8 @@ it("keeps the event loop free at ten thousand polls a second", { timeout: 120_00
   under.runner.run(
     Array.from({ length: 10_000 }, (_, id) => ({ id, kind: "poll", args: {}, bundlePath: bundle })),
   );
-  const polled = () => new Set(under.heard.flatMap((each) => (each.on === "polled" ? [each.id] : []))).size;
-  await under.until(() => under.heard.length >= 10_000 && polled() === 10_000);
+  const polled = () => new Set(under.reports.flatMap((each) => (each.on === "polled" ? [each.id] : []))).size;
+  await under.until(() => under.reports.length >= 10_000 && polled() === 10_000);
   const startMs = performance.now() - startedAt;
   // Three seconds, measured by a trigger among the others.
   const lag = triggerText(
@@ -291,7 +291,7 @@ it("keeps the event loop free at ten thousand polls a second", { timeout: 120_00
   );
   under.run(20_000, "lag", await under.bundle(lag));
   const seen = (await under.event(20_000)) as Record<"p50" | "p99" | "max" | "cpu" | "rss", number>;
-  const blocked = under.heard.filter((each) => each.on === "blocked").length;
+  const blocked = under.reports.filter((each) => each.on === "blocked").length;
   process.stdout.write(
     `10,000 triggers: all polled ${startMs.toFixed(0)} ms after the start; loop delay p50 ${seen.p50.toFixed(1)} ms, ` +
       `p99 ${seen.p99.toFixed(1)} ms, max ${seen.max.toFixed(1)} ms; ${(seen.cpu * 100).toFixed(0)}% CPU, ` +

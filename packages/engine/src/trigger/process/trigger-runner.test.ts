@@ -155,7 +155,7 @@ it("stops a trigger: aborts it, runs its cleanup, and reports nothing more of it
   );
   const bundle = await under.bundle(text + watch);
   under.run(1, "waits", bundle, { file });
-  expect(await under.hears("log")).toMatchObject({ id: 1, message: "waiting", fields: { n: 1 } });
+  expect(await under.reported("log")).toMatchObject({ id: 1, message: "waiting", fields: { n: 1 } });
   under.runner.stop([1, 77], "cancelled");
   under.run(2, "looks", bundle, { file });
   expect(await under.event(2)).toBe("AbortError");
@@ -196,7 +196,7 @@ it("separates the output of triggers, and masks the secrets that they received",
   expect(broken).not.toContain("postgres:");
   expect(under.logs(1)).toEqual(["I am one", "my password is ***", "in a field", "raw one"]);
   expect(under.logs(2)).toEqual(["I am two", "my password is ***", "in a field", "raw two"]);
-  expect(JSON.stringify(under.heard.filter(({ on }) => on === "log"))).not.toContain(PASSWORD);
+  expect(JSON.stringify(under.reports.filter(({ on }) => on === "log"))).not.toContain(PASSWORD);
 });
 
 it("passes no secret of the engine to its child", async () => {
@@ -251,13 +251,13 @@ it("limits the concurrent work per key", async () => {
   );
   const bundle = await under.bundle(text);
   for (let id = 1; id <= 20; id++) under.run(id, "limited", bundle);
-  await under.until(() => under.heard.filter(({ on }) => on === "outcome").length === 20);
-  const seen = under.heard.map((each) =>
+  await under.until(() => under.reports.filter(({ on }) => on === "outcome").length === 20);
+  const seen = under.reports.map((each) =>
     each.on === "outcome" && each.outcome.kind === "event" ? each.outcome.payload : null,
   );
   expect(seen.at(-1)).toMatchObject({ most: 3 });
   expect(Math.max(...seen.map((each) => (each as { all?: number } | null)?.all ?? 0))).toBe(20);
-  await under.until(() => under.heard.filter(({ on }) => on === "polled").length === 20);
+  await under.until(() => under.reports.filter(({ on }) => on === "polled").length === 20);
 });
 
 it("has a process only while there is something to run", async () => {

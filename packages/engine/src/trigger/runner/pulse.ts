@@ -30,8 +30,8 @@ export function startWatchdog(): void {
   worker.unref();
   // Without the watchdog the supervisor still notices unanswered pings, but cannot name the cause.
   worker.on("error", (error) => console.error("the watchdog of triggers has ended:", error));
-  noteWaiters(pulse);
-  noteFirstFetch();
+  watchWaiters(pulse);
+  watchFirstFetch();
 }
 
 function beat({ beatAt }: Pulse): void {
@@ -56,7 +56,7 @@ export function beginLoad(): () => void {
 }
 
 /** Node loads its HTTP client at the first use of one of these, inside the code of the trigger that uses it. */
-function noteFirstFetch(): void {
+function watchFirstFetch(): void {
   for (const name of ["fetch", "Headers", "Request", "Response"] as const) {
     const original = Object.getOwnPropertyDescriptor(globalThis, name);
     if (original === undefined) continue;
@@ -86,7 +86,7 @@ function noteFirstFetch(): void {
  * The one common way to block the loop that the debugger cannot inspect: the thread is outside of JavaScript until the
  * subprocess ends, possibly forever.
  */
-function noteWaiters({ waiter }: Pulse): void {
+function watchWaiters({ waiter }: Pulse): void {
   for (const name of ["execSync", "execFileSync", "spawnSync"] as const) {
     const original = childProcess[name] as (...args: unknown[]) => unknown;
     const noted = (...args: unknown[]): unknown => {

@@ -27,7 +27,7 @@ export class ReportLine {
   /** Total length of the batched records. */
   #length = 0;
   /** Records of each trigger in this second. */
-  #said = new Map<number, number>();
+  #recordCounts = new Map<number, number>();
   #dropped = new Map<number, number>();
   #polled = new Set<number>();
 
@@ -43,12 +43,12 @@ export class ReportLine {
   }
 
   log(serial: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
-    const said = (this.#said.get(serial) ?? 0) + 1;
+    const said = (this.#recordCounts.get(serial) ?? 0) + 1;
     if (said > RECORDS_PER_SECOND || this.#socket.writableLength > MAX_BACKLOG_BYTES) {
       this.#dropped.set(serial, (this.#dropped.get(serial) ?? 0) + 1);
       return;
     }
-    this.#said.set(serial, said);
+    this.#recordCounts.set(serial, said);
     const record: LogRecord = { serial, level, message: message.slice(0, MAX_MESSAGE_LENGTH) };
     const read = fields === undefined ? null : readable(fields);
     if (this.#records.length === 0) setImmediate(() => this.flush());
@@ -62,7 +62,7 @@ export class ReportLine {
   }
 
   over(serial: number): void {
-    const all = [this.#polled, this.#dropped, this.#said];
+    const all = [this.#polled, this.#dropped, this.#recordCounts];
     for (const signs of all) signs.delete(serial);
   }
 
@@ -75,7 +75,7 @@ export class ReportLine {
   }
 
   #signs(): void {
-    this.#said.clear();
+    this.#recordCounts.clear();
     for (const [serial, count] of this.#dropped) {
       this.log(serial, "warn", `${count} log records were dropped: there were more than could be sent.`);
       this.#dropped.delete(serial);

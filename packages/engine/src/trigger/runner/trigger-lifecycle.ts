@@ -45,7 +45,7 @@ export interface Surroundings {
   readonly questions: Places;
   readonly gate: EventGate;
   find(kind: string, bundlePath: string | null, asker: Asker): Promise<TriggerProgram>;
-  ask(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
+  request(serial: number, question: TriggerQuestion): Promise<Json | undefined>;
   /** It has ended and cleaned up. */
   over(life: TriggerLifecycle): void;
 }
@@ -206,9 +206,11 @@ export class TriggerLifecycle implements Asker {
       abort: signal,
       log: (level, message, fields) => this.log(level, String(message), fields),
       variable: async (key) =>
-        (await this.#ask({ what: "variable", key: String(key) })) as string | undefined,
+        (await this.#request({ what: "variable", key: String(key) })) as string | undefined,
       connection: async (id) =>
-        (await this.#ask({ what: "connection", connectionId: String(id) })) as ConnectionFacts | undefined,
+        (await this.#request({ what: "connection", connectionId: String(id) })) as
+          | ConnectionFacts
+          | undefined,
       polled: () => {
         if (!this.#ended) line.polled(this.who);
       },
@@ -222,11 +224,11 @@ export class TriggerLifecycle implements Asker {
     };
   }
 
-  #ask(question: TriggerQuestion): Promise<Json | undefined> {
+  #request(question: TriggerQuestion): Promise<Json | undefined> {
     if (this.#ended) return Promise.reject(new Error("the trigger has ended"));
     const name = question.what === "variable" ? question.key : question.connectionId;
     if (name.length > MAX_NAME_LENGTH) return Promise.resolve(undefined);
-    const { ask, questions } = this.#around;
+    const { request: ask, questions } = this.#around;
     return questions.within(`${this.who}`, MAX_QUESTIONS, this.#abort.signal, () => ask(this.who, question));
   }
 }

@@ -44,7 +44,7 @@ const surroundings: Surroundings = {
   questions: new Places(),
   gate: new EventGate(),
   find: findProgram,
-  ask(serial, ask) {
+  request(serial, ask) {
     const n = ++asked;
     const answer = Promise.withResolvers<Json | undefined>();
     pending.set(n, answer);

@@ -38,7 +38,7 @@ class WaitForAny implements RunningTrigger {
   }
 
   async next(): Promise<TriggerYield> {
-    for (const member of this.#idle) this.#ask(member);
+    for (const member of this.#idle) this.#request(member);
     this.#idle = [];
     while (this.#pending.size > 0) {
       const { member, yielded } = await Promise.race(this.#pending.values());
@@ -57,7 +57,7 @@ class WaitForAny implements RunningTrigger {
     await cleanUp(this.#members);
   }
 
-  #ask(member: Member): void {
+  #request(member: Member): void {
     const next = member.next().then((yielded) => ({ member, yielded }));
     // A failure that comes second has no effect: the first event counts.
     next.catch(() => {});

@@ -21,19 +21,19 @@ const MAX_LOOKS = 12;
 const pulse = workerData as Pulse;
 const probe = new StallProbe(lastBeat, seen);
 let beat = lastBeat();
-let lookedAt = process.hrtime.bigint();
+let checkedAt = process.hrtime.bigint();
 /** How long this thread itself was paused since that beat: then the machine was paused or overloaded. */
 let lateMs = 0;
 /** Null while the loop turns. */
 let stall: { looks: number; sights: number; nextAt: number } | null = null;
 
-setInterval(look, BEAT_MS);
-look();
+setInterval(check, BEAT_MS);
+check();
 
-function look(): void {
+function check(): void {
   const now = process.hrtime.bigint();
-  lateMs += Math.max(0, millis(now - lookedAt) - 2 * BEAT_MS);
-  lookedAt = now;
+  lateMs += Math.max(0, millis(now - checkedAt) - 2 * BEAT_MS);
+  checkedAt = now;
   const current = lastBeat();
   if (current !== beat) {
     if (stall !== null) report({ k: "over", ms: Math.round(millis(current - beat)) });
@@ -43,7 +43,7 @@ function look(): void {
   } else if (stillMs() >= (stall?.nextAt ?? STALL_MS) + loadMs()) {
     stall ??= { looks: 0, sights: 0, nextAt: 0 };
     stall.nextAt = stillMs() + LOOK_AGAIN_MS;
-    if (++stall.looks <= MAX_LOOKS && !probe.begin(current)) lookOutside();
+    if (++stall.looks <= MAX_LOOKS && !probe.begin(current)) reportOutside();
   }
 }
 
@@ -65,7 +65,7 @@ function millis(nanos: bigint): number {
 }
 
 /** The last sample is pending: the main thread is not in JavaScript. */
-function lookOutside(): void {
+function reportOutside(): void {
   const who = Atomics.load(pulse.waiter, 0);
   if (who !== 0) seen({ who, stack: "    at a synchronous call of node:child_process" });
 }

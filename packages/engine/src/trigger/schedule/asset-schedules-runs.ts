@@ -32,7 +32,11 @@ export async function gathered(
     runs.flatMap(({ events }) => events),
   );
   const byId = new Map(rows.map((row) => [row.id, row]));
-  return { state: storedGathered(state), heard, runs: runs.flatMap((run) => scheduleRuns(run, how, byId)) };
+  return {
+    state: storedGathered(state),
+    received: heard,
+    runs: runs.flatMap((run) => scheduleRuns(run, how, byId)),
+  };
 }
 
 function scheduleRuns(

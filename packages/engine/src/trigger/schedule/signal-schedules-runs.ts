@@ -42,7 +42,7 @@ export function firings(
     const conf = { signal, ...(hasAll && { signals: byKey(next.by) }) } as unknown as Json;
     runs.push({ runId: signalRunId(terms.route, row), conf });
   }
-  return heard === 0 ? null : { state: state as unknown as Json, heard, runs };
+  return heard === 0 ? null : { state: state as unknown as Json, received: heard, runs };
 }
 
 /**

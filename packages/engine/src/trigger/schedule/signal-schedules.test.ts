@@ -45,7 +45,7 @@ async function store(...signals: readonly Given[]): Promise<number[]> {
 
 async function send(...signals: readonly Given[]): Promise<number[]> {
   const versions = await store(...signals);
-  await rig.tell("signals");
+  await rig.notify("signals");
   return versions;
 }
 
@@ -77,7 +77,7 @@ function looker(options: { database?: Database; passMs?: number; logger?: Logger
   const look = async () => {
     schedules.changed();
     // Other transactions on the same server may hide the newest signals for a moment.
-    const isRead = async () => !(await schedules.look(performance.now() + 10_000)).isHeld;
+    const isRead = async () => !(await schedules.read(performance.now() + 10_000)).isHeld;
     await rig.until(isRead, "everything to be read");
     return told;
   };
@@ -88,14 +88,14 @@ describe("signal schedules create one run per firing", () => {
   it("for the engine's own signals, woken by state changes", async () => {
     await rig.triggerer({ lease: LONG_LEASE });
     await publish(leaf("other/*", { namespace: "run", where: { state: "failed" } }));
-    await rig.tell("dags");
+    await rig.notify("dags");
     const tell = async (key: string, state: string) => {
       await rig.db.rows(
         adhoc(`INSERT INTO signal (namespace, key, value, sender)
                VALUES ('run', $1, json_build_object('state', $2::text), 'scheduler:1')`),
         [key, state],
       );
-      await rig.tell("states");
+      await rig.notify("states");
     };
     await tell("other/r1", "running");
     await tell("other/r1", "failed");
@@ -217,15 +217,15 @@ describe("a DAG", () => {
     await send(["paid", 0]);
     await haveRuns(1);
     await pause(true);
-    await rig.tell("dags");
+    await rig.notify("dags");
     await send(["paid", 1]);
     await publish(leaf("paid"), { dagId: "awake" });
-    await rig.tell("dags");
+    await rig.notify("dags");
     await send(["paid", 2]);
     await haveRuns(1, "awake");
     expect(await values()).toEqual([0]);
     await pause(false);
-    await rig.tell("dags");
+    await rig.notify("dags");
     await haveRuns(3);
     expect(await values()).toEqual([0, 1, 2]);
   });
@@ -359,7 +359,7 @@ describe("exactly once", () => {
   it("if a commit is late: later signals of the log wait for it", async () => {
     await publish(any(leaf("a"), leaf("b")));
     const schedules = new SignalSchedules({ database: rig.db, logger: silentLogger, onRuns: () => {} });
-    const look = () => schedules.look(performance.now() + 10_000);
+    const look = () => schedules.read(performance.now() + 10_000);
     await look();
     await rig.db.transaction(async (tx) => {
       await sendSignals(tx, [draft(["a", "begun first"])]);

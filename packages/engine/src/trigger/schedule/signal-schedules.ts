@@ -68,7 +68,7 @@ export interface SchedulesOptions {
   readonly passMs?: number;
 }
 
-export interface ScheduleLook {
+export interface ScheduleRead {
   /** False if the time ran out before everything was read. */
   readonly isComplete: boolean;
   /** A signal is stored but not readable yet, because an older transaction is still open. */
@@ -109,7 +109,7 @@ export class SignalSchedules {
     this.#isChanged = true;
   }
 
-  async look(deadline: number): Promise<ScheduleLook> {
+  async read(deadline: number): Promise<ScheduleRead> {
     if (this.#isChanged) await this.#load();
     if (this.#entries.size === 0) {
       this.#scanned = null;
@@ -194,14 +194,14 @@ export class SignalSchedules {
         this.#namespaces,
         NAMES_AT_ONCE,
       );
-      for (const name of names) for (const entry of this.#hearing(name)) markDue(entry, name, after);
+      for (const name of names) for (const entry of this.#matching(name)) markDue(entry, name, after);
       this.#scanned = position;
       const isComplete = names.length < NAMES_AT_ONCE;
       if (isComplete || performance.now() > deadline) return { head, isComplete, isHeld };
     }
   }
 
-  #hearing(name: SentName): Entry[] {
+  #matching(name: SentName): Entry[] {
     const exact = this.#exact.get(nameOf(name)) ?? [];
     if (this.#patterns.length === 0) return exact;
     return [

@@ -35,7 +35,7 @@ export class Peers {
   }
 
   /** Periodic: how many triggers to release, and how many have no owner. */
-  async look(jobId: number, held: number): Promise<{ surplus: number; unclaimed: number }> {
+  async read(jobId: number, held: number): Promise<{ surplus: number; unclaimed: number }> {
     const peers = await this.#peers(jobId);
     const unclaimed = await this.#free();
     if (peers.length === 0) return { surplus: 0, unclaimed };

@@ -38,7 +38,7 @@ export class PollSchedule<Name extends string> {
   }
 
   /** Runs the work if it is due; after a failure it stays due. */
-  async take(name: Name, work: () => Promise<void>): Promise<void> {
+  async runIfDue(name: Name, work: () => Promise<void>): Promise<void> {
     if (!this.#due.delete(name)) return;
     try {
       await work();

@@ -69,7 +69,7 @@ interface Topic {
   lost: number;
   isAnnounced: boolean;
   /** Attempts whose log has the opening line, and whether they also receive the trigger's lines. */
-  readonly told: Map<string, boolean>;
+  readonly logged: Map<string, boolean>;
 }
 
 interface Closing {
@@ -107,7 +107,7 @@ export class TriggerLog {
       lines: [],
       lost: 0,
       isAnnounced: false,
-      told: new Map<string, boolean>(),
+      logged: new Map<string, boolean>(),
     };
     this.#topics.set(trigger.id, topic);
     this.#silent.add(topic);
@@ -122,14 +122,14 @@ export class TriggerLog {
   }
 
   line(id: number, level: LogLevel, message: string, fields?: Readonly<Record<string, Json>>): void {
-    this.#say(id, { level, message, fields, time: Date.now(), byEngine: false });
+    this.#append(id, { level, message, fields, time: Date.now(), byEngine: false });
   }
 
   engine(id: number, level: LogLevel, message: string): void {
     const line = { level, message, time: Date.now(), byEngine: true };
     const ended = this.#ended.get(id);
     if (this.#topics.has(id) || ended === undefined) {
-      this.#say(id, line);
+      this.#append(id, line);
       return;
     }
     ended.topic.lines.push(line);
@@ -180,7 +180,7 @@ export class TriggerLog {
     this.#files.clear();
   }
 
-  #say(id: number, line: Said): void {
+  #append(id: number, line: Said): void {
     const topic = this.#topics.get(id);
     if (topic === undefined) return;
     if (topic.lines.length >= MAX_WAITING_LINES) {
@@ -232,7 +232,7 @@ export class TriggerLog {
       ids,
       silent.length > 0 ? MAX_ANNOUNCED : HEARD_BY,
     );
-    for (const topic of topics) await this.#tell(topic, places.get(topic.id) ?? []);
+    for (const topic of topics) await this.#writeTopic(topic, places.get(topic.id) ?? []);
   }
 
   #dueAnnouncements(): Topic[] {
@@ -255,24 +255,24 @@ export class TriggerLog {
         const dag_id = dags.get(wait.dag_run_id);
         return dag_id === undefined ? [] : [{ ...wait, dag_id }];
       });
-      await this.#tell(topic, places);
+      await this.#writeTopic(topic, places);
       for (const place of places) await this.#closeFile(this.#path(place));
     }
   }
 
-  async #tell(topic: Topic, places: readonly Place[]): Promise<void> {
+  async #writeTopic(topic: Topic, places: readonly Place[]): Promise<void> {
     const { lines, lost } = topic;
     topic.lines = [];
     topic.lost = 0;
     topic.isAnnounced = true;
-    const hearers = hearersOf(topic, places);
+    const hearers = receiversOf(topic, places);
     const [first] = hearers;
-    const unopened = places.filter(({ attempt }) => !topic.told.has(attempt)).map(({ attempt }) => attempt);
+    const unopened = places.filter(({ attempt }) => !topic.logged.has(attempt)).map(({ attempt }) => attempt);
     const ends = await waitEndsOf(this.#options.database, unopened);
     for (const place of places) {
       const isHearer = hearers.has(place);
-      const isNew = !topic.told.has(place.attempt);
-      topic.told.set(place.attempt, isHearer);
+      const isNew = !topic.logged.has(place.attempt);
+      topic.logged.set(place.attempt, isHearer);
       if (!isHearer && !isNew) continue;
       const file = await this.#file(this.#path(place));
       // The wait began before the first line, although its opening is written only now.
@@ -282,7 +282,7 @@ export class TriggerLog {
       for (const line of lines) write(file, line);
       if (lost > 0) file.engine("warn", `${lost} lines of the trigger were dropped: it logs too much.`);
     }
-    if (topic.told.size > MAX_TOLD) forgetOthers(topic, places);
+    if (topic.logged.size > MAX_TOLD) forgetOthers(topic, places);
   }
 
   async #file(path: string): Promise<AttemptLog> {
@@ -323,12 +323,12 @@ export class TriggerLog {
 /** Removes most departed waits: a trigger may run for months while waits come and go. */
 function forgetOthers(topic: Topic, places: readonly Place[]): void {
   const here = new Set(places.map(({ attempt }) => attempt));
-  for (const attempt of topic.told.keys()) if (!here.has(attempt)) topic.told.delete(attempt);
+  for (const attempt of topic.logged.keys()) if (!here.has(attempt)) topic.logged.delete(attempt);
 }
 
 /** Attempts that receive the lines keep receiving them; free places go to the first of the others. */
-function hearersOf(topic: Topic, places: readonly Place[]): Set<Place> {
-  const hearers = new Set(places.filter(({ attempt }) => topic.told.get(attempt) === true));
+function receiversOf(topic: Topic, places: readonly Place[]): Set<Place> {
+  const hearers = new Set(places.filter(({ attempt }) => topic.logged.get(attempt) === true));
   for (const place of places) {
     if (hearers.size >= HEARD_BY) break;
     hearers.add(place);

@@ -120,7 +120,7 @@ export class TriggerRoster {
   }
 
   /** No child runs any of them. */
-  takeBack(): void {
+  reclaim(): void {
     this.#serials.clear();
     this.#bundles.clear();
     this.#deadBundles = 0;

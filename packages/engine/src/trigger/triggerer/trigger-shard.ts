@@ -54,7 +54,7 @@ export class TriggerShard {
   /** Returns how many were claimed; `limit` of them means that there may be more. */
   async claim(request: ClaimRequest): Promise<number> {
     const claimed = await claimTriggers(this.#parts.database, request);
-    await this.#takeIn(claimed);
+    await this.#add(claimed);
     return claimed.length;
   }
 
@@ -78,7 +78,7 @@ export class TriggerShard {
       "moved",
     );
     if (asleep.length > 0) await releaseTriggers(this.#parts.database, jobId, asleep);
-    await this.#takeIn(owned.filter(({ id }) => ours.has(id) && !this.#held.has(id)));
+    await this.#add(owned.filter(({ id }) => ours.has(id) && !this.#held.has(id)));
   }
 
   /** Deletes triggers without waiters; returns how many of them ran here. */
@@ -123,7 +123,7 @@ export class TriggerShard {
    * A bundle that cannot be loaded fails the triggers that need it, and invalid arguments fail only their own trigger. A
    * database that is unavailable fails none.
    */
-  async #takeIn(triggers: readonly ClaimedTrigger[]): Promise<void> {
+  async #add(triggers: readonly ClaimedTrigger[]): Promise<void> {
     const { runner, engine, log, onFailed } = this.#parts;
     for (const [hash, group] of Map.groupBy(triggers, (trigger) => trigger.bundle_hash)) {
       const path = await this.#bundlePath(hash);

@@ -83,9 +83,9 @@ describe("a triggerer", () => {
         [one],
       );
     await leave(attempt);
-    await rig.tell("unwaited");
+    await rig.notify("unwaited");
     await leave(second);
-    await rig.tell("unwaited");
+    await rig.notify("unwaited");
     await rig.until(() => job.size === 0, "the trigger to be stopped");
     expect(await triggerRow(rig.db, triggerId)).toBeUndefined();
   });
@@ -275,7 +275,7 @@ describe("a triggerer after a failure", () => {
 it("sweeps a trigger that was seeded without a wait", async () => {
   const { job } = await rig.triggerer();
   const id = await seedTrigger(rig.db, { kind: "demo.unknown" });
-  await rig.tell("unwaited");
+  await rig.notify("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, id)) === undefined && job.size === 0, "the sweep");
 });
 
@@ -288,7 +288,7 @@ it("deletes a timed trigger without waiters long before its time", async () => {
     adhoc("UPDATE deferral SET waits_on = NULL, ended_at = now(), end_kind = 'timeout' WHERE attempt = $1"),
     [left.attempt],
   );
-  await rig.tell("unwaited");
+  await rig.notify("unwaited");
   await rig.until(async () => (await triggerRow(rig.db, left.triggerId)) === undefined, "the sweep");
   expect(await triggerRow(rig.db, kept.triggerId)).toBeDefined();
 });

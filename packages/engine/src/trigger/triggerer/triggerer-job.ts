@@ -15,17 +15,16 @@ import { type Database, type Listening, sqlState } from "../../store/database/da
 import { nextTimedRunIn, storeTimedRuns } from "../../store/plan/timed-schedules.ts";
 import { deadOwners, postponeTriggers, releaseAllTriggers } from "../../store/trigger/trigger-claim.ts";
 import { fireDueTimed } from "../../store/trigger/trigger-fire.ts";
-import { nextColdIn, nextTimedIn, noteFacts } from "../../store/trigger/triggers.ts";
+import { nextColdIn, nextTimedIn, recordFacts } from "../../store/trigger/triggers.ts";
 import type { RunnerReports } from "../contract.ts";
 import { EngineTriggers, type Finding } from "../engine/engine-triggers.ts";
 import { SignalWatch } from "../engine/signal-watch.ts";
 import { Peers } from "./peers.ts";
-import { PollNotes } from "./poll-notes.ts";
+import { PollNotes } from "./poll-records.ts";
 import { PollSchedule } from "./poll-schedule.ts";
 import { TriggerLog } from "./trigger-log.ts";
 import { lastWord, TriggerOutcomeWriter } from "./trigger-outcome-writer.ts";
 import { TriggerShard } from "./trigger-shard.ts";
-import { EVERYTHING, type Look, looksAfter } from "./triggerer-looks.ts";
 import type { TriggererOptions } from "./triggerer-options.ts";
 import {
   BUSY_MS,
@@ -43,6 +42,7 @@ import {
   SWEEP_MS,
   TIMED_LIMIT,
 } from "./triggerer-options.ts";
+import { EVERYTHING, type PendingRead, readsAfter } from "./triggerer-reads.ts";
 
 interface Report {
   readonly id: number;
@@ -62,7 +62,7 @@ export class TriggererJob extends JobLoop {
   readonly #shard: TriggerShard;
   readonly #log: TriggerLog;
   readonly #peers: Peers;
-  readonly #looks: PollSchedule<Look>;
+  readonly #reads: PollSchedule<PendingRead>;
   readonly #polled: PollNotes;
   #sweptAt = 0;
   #gaveAt = Number.NEGATIVE_INFINITY;
@@ -71,7 +71,7 @@ export class TriggererJob extends JobLoop {
   #unclaimed = 0;
   #listening: Listening | null = null;
   #offLocal: () => void = () => {};
-  #untilLook = 0;
+  #untilRead = 0;
   #isRunning = false;
   #isStalled = false;
 
@@ -88,13 +88,13 @@ export class TriggererJob extends JobLoop {
     this.#database = options.database;
     this.#wakeUps = options.wakeUps;
     this.#mailbox = mailbox;
-    this.#looks = new PollSchedule(EVERYTHING, () => this.wake());
+    this.#reads = new PollSchedule(EVERYTHING, () => this.wake());
     this.#desk = new TriggerOutcomeWriter(options.database);
     this.#polled = new PollNotes(options.database);
     this.#engine = new EngineTriggers(options.database);
     this.#signals = new SignalWatch({
       ...{ database: options.database, logger: this.logger, engine: this.#engine, wakeUps: options.wakeUps },
-      ask: (ms) => (ms === 0 ? this.#looks.now("signals") : this.#looks.later("signals", ms)),
+      requestRead: (ms) => (ms === 0 ? this.#reads.now("signals") : this.#reads.later("signals", ms)),
       isDeaf: () => !this.#listening?.isUp,
       onFound: (findings) => this.#found(findings),
       onRuns: () => this.#wakeUps.send("runs"),
@@ -129,7 +129,7 @@ export class TriggererJob extends JobLoop {
     await this.#listening?.close();
     const wasRunning = this.state === "running";
     await super.stop(graceMs);
-    this.#looks.close();
+    this.#reads.close();
     if (!wasRunning) return;
     await this.#log.close();
     // Wakes the other triggerers at once; if this fails, the end of the job does the same a little later.
@@ -141,7 +141,7 @@ export class TriggererJob extends JobLoop {
   protected override async onStart(): Promise<void> {
     const reports: RunnerReports = {
       outcome: (id, outcome) => this.#report(id, outcome),
-      log: (id, level, message, fields) => this.#say(id, { level, message, fields }),
+      log: (id, level, message, fields) => this.#writeLog(id, { level, message, fields }),
       polled: (id) => this.#polled.add(id),
       ceased: (id) => this.#ceased(id),
       members: (id, fired) => this.#engine.progress.running(id, fired),
@@ -150,7 +150,7 @@ export class TriggererJob extends JobLoop {
     };
     await this.#options.runner.start(reports);
     this.#isRunning = true;
-    await this.#noteFacts();
+    await this.#recordFacts();
   }
 
   /** Reported events are stored and acknowledged first: a stored event must not come again elsewhere. */
@@ -177,51 +177,51 @@ export class TriggererJob extends JobLoop {
   protected override async onHeartbeat(): Promise<void> {
     if (!this.lease.mayJudge()) {
       // Without a lease, others may have taken triggers over since the last comparison.
-      this.#looks.add("compare");
+      this.#reads.add("compare");
       this.#polled.clear();
     }
-    for (const job of await this.lease.buryOthers()) {
+    for (const job of await this.lease.expireOthers()) {
       this.logger.warn("a component died", { ...job });
       this.#wakeUps.send("jobs");
     }
     if (this.state !== "running") return;
     // On its own clock: sweeps are requested all the time, and would delay it forever.
-    if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#looks.add("compare");
+    if (performance.now() - this.#comparedAt >= SWEEP_MS) this.#reads.add("compare");
     this.#polled.write(this.lease.jobId);
-    if (this.#engine.progress.takeChange()) await this.#noteFacts();
+    if (this.#engine.progress.drainChange()) await this.#recordFacts();
     // Wake-ups report what is new. In case one was lost or its sender died, everything is polled periodically.
-    if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilLook > 0) return;
-    this.#untilLook = LOOK_EVERY;
-    this.#looks.add("timed", "claim", "engine", "sweep");
+    if (this.#listening?.isUp && !this.lease.someoneLeft && --this.#untilRead > 0) return;
+    this.#untilRead = LOOK_EVERY;
+    this.#reads.add("timed", "claim", "engine", "sweep");
     this.#signals.changed();
-    const found = await this.#peers.look(this.lease.jobId, this.#shard.size);
+    const found = await this.#peers.read(this.lease.jobId, this.#shard.size);
     this.#unclaimed = found.unclaimed;
-    await this.#noteFacts();
-    if (found.surplus > 0) await this.#giveAway(found.surplus);
+    await this.#recordFacts();
+    if (found.surplus > 0) await this.#release(found.surplus);
   }
 
   protected override onLeaseLost(): void {
-    this.#mailbox.take();
+    this.#mailbox.drain();
     this.#desk.clear();
     this.#shard.dropAll();
-    this.#looks.addAll();
+    this.#reads.addAll();
   }
 
   protected override async turn(): Promise<void> {
-    for (const report of this.#mailbox.take()) this.#receive(report);
+    for (const report of this.#mailbox.drain()) this.#receive(report);
     try {
       await this.#store();
       if (this.state !== "running") return;
-      await this.#looks.take("timed", () => this.#fireTimed());
-      await this.#looks.take("compare", () => this.#compare());
-      await this.#looks.take("claim", () => this.#claim());
-      await this.#looks.take("engine", () => this.#lookAround());
-      await this.#looks.take("signals", () => this.#signals.look());
-      await this.#looks.take("sweep", () => this.#sweep());
+      await this.#reads.runIfDue("timed", () => this.#fireTimed());
+      await this.#reads.runIfDue("compare", () => this.#compare());
+      await this.#reads.runIfDue("claim", () => this.#claim());
+      await this.#reads.runIfDue("engine", () => this.#readPeers());
+      await this.#reads.runIfDue("signals", () => this.#signals.read());
+      await this.#reads.runIfDue("sweep", () => this.#sweep());
       this.#wakeUps.wantStates(this, this.#engine.waitsForSteps);
     } catch (error) {
       if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
-      this.#looks.later("timed", BUSY_MS);
+      this.#reads.later("timed", BUSY_MS);
     }
   }
 
@@ -258,7 +258,7 @@ export class TriggererJob extends JobLoop {
     this.#shard.drop(stored.lost, "moved");
     if (stored.fired.some(({ waits }) => waits.length > 0)) this.#wakeUps.send("fired");
     if (stored.runs > 0) this.#wakeUps.send("runs");
-    if (fired.length > 0) this.#looks.add("claim");
+    if (fired.length > 0) this.#reads.add("claim");
     if (this.#desk.size > 0) this.wake();
   }
 
@@ -267,7 +267,7 @@ export class TriggererJob extends JobLoop {
     if (isDue(timed)) {
       const { triggers, waits } = await fireDueTimed(this.#database, TIMED_LIMIT);
       if (waits > 0) this.#wakeUps.send("fired");
-      if (triggers === TIMED_LIMIT) this.#looks.now("timed");
+      if (triggers === TIMED_LIMIT) this.#reads.now("timed");
       timed = await nextTimedIn(this.#database);
     }
     let scheduled = await nextTimedRunIn(this.#database);
@@ -277,14 +277,14 @@ export class TriggererJob extends JobLoop {
     }
     const next = Math.min(timed ?? Number.POSITIVE_INFINITY, scheduled ?? Number.POSITIVE_INFINITY);
     // Still due: another triggerer has locked it, and is about to fire it.
-    if (next !== Number.POSITIVE_INFINITY) this.#looks.later("timed", next > 0 ? next + 1 : BUSY_MS);
+    if (next !== Number.POSITIVE_INFINITY) this.#reads.later("timed", next > 0 ? next + 1 : BUSY_MS);
   }
 
   async #claim(): Promise<void> {
     // Under an expired lease, a claim would only be taken over again.
     if (!this.lease.isTrusted()) return;
     const resting = this.#gaveAt + GIVEN_MS - performance.now();
-    if (resting > 0) return this.#looks.later("claim", resting);
+    if (resting > 0) return this.#reads.later("claim", resting);
     const { queues } = this.#options;
     const jobId = this.lease.jobId;
     const limit = Math.min(CLAIM_LIMIT, await this.#peers.portion(jobId, this.#shard.size));
@@ -294,19 +294,19 @@ export class TriggererJob extends JobLoop {
       const engineSize = this.#engine.size;
       const claimed = await this.#shard.claim(request).catch((error) => {
         // Triggers may have been claimed and are not here: the comparison finds them.
-        this.#looks.add("compare");
+        this.#reads.add("compare");
         throw error;
       });
-      if (this.#engine.size > engineSize) this.#looks.add("engine", "signals");
-      if (claimed === limit) return this.#looks.now("claim");
+      if (this.#engine.size > engineSize) this.#reads.add("engine", "signals");
+      if (claimed === limit) return this.#reads.now("claim");
     }
     const wait = await nextColdIn(this.#database, queues, HORIZON_MS);
-    if (wait !== null) this.#looks.later("claim", Math.max(wait, 0) + 1);
+    if (wait !== null) this.#reads.later("claim", Math.max(wait, 0) + 1);
   }
 
-  async #lookAround(): Promise<void> {
-    this.#found(await this.#engine.look());
-    if (this.#desk.size > 0) this.#looks.now("engine");
+  async #readPeers(): Promise<void> {
+    this.#found(await this.#engine.read());
+    if (this.#desk.size > 0) this.#reads.now("engine");
   }
 
   #found(findings: readonly Finding[]): void {
@@ -326,24 +326,24 @@ export class TriggererJob extends JobLoop {
 
   async #sweep(): Promise<void> {
     const wait = this.#sweptAt + SWEEP_AT_MOST_MS - performance.now();
-    if (wait > 0) return this.#looks.later("sweep", wait);
+    if (wait > 0) return this.#reads.later("sweep", wait);
     this.#sweptAt = performance.now();
     const dropped = await this.#shard.sweep(this.lease.jobId);
     // Capacity is free now.
-    if (dropped > 0) this.#looks.now("claim");
+    if (dropped > 0) this.#reads.now("claim");
   }
 
-  async #giveAway(surplus: number): Promise<void> {
+  async #release(surplus: number): Promise<void> {
     this.#gaveAt = performance.now();
     const given = await this.#shard.release(this.lease.jobId, surplus).catch((error) => {
       // Stopped here, and still owned by this job: they would not run until the next comparison.
-      this.#looks.add("compare");
+      this.#reads.add("compare");
       throw error;
     });
     if (given === 0) return;
     this.logger.info("released triggers to another triggerer", { triggers: given });
-    await this.#noteFacts();
-    this.#wakeUps.tellOthers("triggers");
+    await this.#recordFacts();
+    this.#wakeUps.sendToOthers("triggers");
   }
 
   /** A schedule has no waiting task to notify: the failure is logged here, and the trigger restarts after a while. */
@@ -361,7 +361,7 @@ export class TriggererJob extends JobLoop {
     );
   }
 
-  #say(id: number, line: { level: ErrorLevel; message: string; fields: Fields }): void {
+  #writeLog(id: number, line: { level: ErrorLevel; message: string; fields: Fields }): void {
     const dagId = this.#shard.get(id)?.dag_id;
     if (dagId) this.logger[line.level](line.message, { dagId, ...line.fields });
     else this.#log.line(id, line.level, line.message, line.fields);
@@ -374,8 +374,8 @@ export class TriggererJob extends JobLoop {
       this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
   }
 
-  async #noteFacts(): Promise<void> {
-    await noteFacts(this.#database, this.lease.jobId, {
+  async #recordFacts(): Promise<void> {
+    await recordFacts(this.#database, this.lease.jobId, {
       triggers: this.#shard.size,
       capacity: this.#options.capacity,
       queues: this.#options.queues,
@@ -388,10 +388,10 @@ export class TriggererJob extends JobLoop {
   }
 
   #wakeUp(topic: Topic | ""): void {
-    this.#signals.hear(topic);
-    const looks = looksAfter(topic, this.#engine.waitsForSteps);
+    this.#signals.receive(topic);
+    const looks = readsAfter(topic, this.#engine.waitsForSteps);
     if (looks.length === 0) return;
-    this.#looks.add(...looks);
+    this.#reads.add(...looks);
     this.wake();
   }
 }

@@ -16,12 +16,12 @@ import type { InstanceKey } from "../edit/edited-instances.ts";
 import { readManifests } from "../list/dag-versions.ts";
 import { sendSignals } from "../signal/signals.ts";
 import { findListener, retryDeadLetter } from "../signal/signals-watch.ts";
-import { addOrder, openDriveNow, openDrives } from "./run-drives.ts";
+import { addManualCommand, openDriveNow, openDrives } from "./run-drives.ts";
 
 export type OrderAction = "start" | "restart" | "stop";
 
 /** For a task; `taskId` null: close the run. */
-export type RunOrder = {
+export type ManualRunCommand = {
   readonly dagId: string;
   readonly runId: string;
   readonly user: string;
@@ -30,7 +30,7 @@ export type RunOrder = {
   | { readonly taskId: null; readonly action: "stop" }
 );
 
-export type OrderResult =
+export type ManualCommandResult =
   /** The run's owner has to be notified. `version`: of the signal of the command. */
   | { readonly kind: "ordered"; readonly dagRunId: number; readonly version: number }
   /** The run had ended. `version`: of the command's signal, for a task that never started. */
@@ -82,18 +82,21 @@ interface LockedRun {
 }
 
 /** Call it last, before the audit record only: its signal blocks other writers of the same key. */
-export async function giveOrder(tx: Connection, order: RunOrder): Promise<OrderResult> {
+export async function submitManualCommand(
+  tx: Connection,
+  order: ManualRunCommand,
+): Promise<ManualCommandResult> {
   const run = await tx.one<LockedRun>(LOCK_RUN, [order.dagId, order.runId]);
   if (!run) return { kind: "unknown_run" };
   // The run is locked, so its version cannot change.
   const manifest = (await readManifests(tx, [run.version_id])).get(run.version_id)!;
   if (order.taskId !== null && !manifest.tasks.some(({ taskId }) => taskId === order.taskId))
     return { kind: "unknown_task" };
-  if (run.state === "success" || run.state === "failed") return orderAfterEnd(tx, run, manifest, order);
+  if (run.state === "success" || run.state === "failed") return commandAfterEnd(tx, run, manifest, order);
   const hasDrive = (await tx.one(HAS_DRIVE, [run.id])) !== undefined;
   if (order.taskId === null && !hasDrive && !isDriven(manifest)) return { kind: "not_driven" };
   if (!hasDrive) await openDrive(tx, run, manifest);
-  return { kind: "ordered", dagRunId: run.id, version: await note(tx, run, order) };
+  return { kind: "ordered", dagRunId: run.id, version: await recordCommand(tx, run, order) };
 }
 
 /** Rules receive the signals sent since the run was queued; a run without rules starts at the current position. */
@@ -102,13 +105,13 @@ async function openDrive(tx: Connection, run: LockedRun, manifest: DagManifest):
   else await openDriveNow(tx, run.id);
 }
 
-async function note(
+async function recordCommand(
   tx: Connection,
   run: LockedRun,
-  { action, taskId, user }: Pick<RunOrder, "action" | "taskId" | "user">,
+  { action, taskId, user }: Pick<ManualRunCommand, "action" | "taskId" | "user">,
 ): Promise<number> {
   await tx.rows(LOAD_AGAIN, [run.id]);
-  await addOrder(tx, run.id, { taskId, action, by: user });
+  await addManualCommand(tx, run.id, { taskId, action, by: user });
   const name = `${run.dag_id}/${run.run_id}`;
   const key = taskId === null ? name : `${name}/${taskId}`;
   const [sent] = await sendSignals(tx, [
@@ -117,12 +120,12 @@ async function note(
   return sent!.id;
 }
 
-async function orderAfterEnd(
+async function commandAfterEnd(
   tx: Connection,
   run: LockedRun,
   manifest: DagManifest,
-  { action, taskId, user }: RunOrder,
-): Promise<OrderResult> {
+  { action, taskId, user }: ManualRunCommand,
+): Promise<ManualCommandResult> {
   if (taskId === null || action === "stop") return { kind: "over", state: run.state };
   const drive = new Drive({
     manifest,
@@ -145,7 +148,7 @@ async function orderAfterEnd(
   // Clearing starts a task that has run before. A task that never started would keep waiting for a start.
   const lacksStart = drive.needsStart(taskId) && lastTry?.try_number === 0;
   if (lacksStart) await openDrives(tx, [run.id]);
-  const version = lacksStart ? await note(tx, run, { action: "start", taskId, user }) : null;
+  const version = lacksStart ? await recordCommand(tx, run, { action: "start", taskId, user }) : null;
   return { kind: "cleared", dagRunId: run.id, affected, version, isDriven: isDriven(manifest) };
 }
 

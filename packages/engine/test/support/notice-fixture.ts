@@ -33,7 +33,7 @@ export interface DeliveryRow {
   readonly next_try_at: Date;
 }
 
-export class NoticeDesk {
+export class NoticeFixture {
   readonly rig: SchedulerRig;
 
   constructor(rig: SchedulerRig) {
@@ -49,7 +49,7 @@ export class NoticeDesk {
       database,
       logger: silentLogger,
       wakeUps: this.rig.wakeUps,
-      onHanded: () => this.rig.lookForCallbacks(),
+      onHanded: () => this.rig.requestCallbacks(),
       connection: (id) => openConnection(database, this.rig.secretBox, id),
       publicUrl,
       ...(times && { times }),
@@ -110,7 +110,7 @@ export class NoticeDesk {
   }
 }
 
-export interface HeardPost {
+export interface ReceivedPost {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly text: string;
   /** The status of the response; null: none was sent. */
@@ -119,7 +119,7 @@ export interface HeardPost {
 
 /** An HTTP server that records the posted requests and responds as configured. */
 export class PostReceiver {
-  readonly heard: HeardPost[] = [];
+  readonly received: ReceivedPost[] = [];
   status = 204;
   /** Accepts requests and never responds. */
   isMute = false;
@@ -144,7 +144,7 @@ export class PostReceiver {
       });
       request.on("end", () => {
         const status = this.isMute ? null : this.status;
-        this.heard.push({ headers: request.headers, text, status });
+        this.received.push({ headers: request.headers, text, status });
         if (!this.isMute) response.writeHead(this.status).end();
       });
     });

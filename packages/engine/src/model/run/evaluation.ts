@@ -4,46 +4,46 @@
  */
 import type { Branches } from "../graph/branches.ts";
 import type { Mapping } from "../map/mapping.ts";
+import type { Commands } from "./commands.ts";
 import { type Instance, isHeld, isUnexpanded } from "./instance.ts";
 import type { InstanceTable } from "./instance-table.ts";
 import type { Moves } from "./moves.ts";
-import type { Orders } from "./orders.ts";
 import type { TaskState } from "./states.ts";
 
-interface SettlingParts {
+interface EvaluationParts {
   readonly table: InstanceTable;
   readonly moves: Moves;
   readonly branches: Branches;
   readonly mapping: Mapping | null;
-  readonly orders: Orders | null;
+  readonly commands: Commands | null;
   readonly end: (instance: Instance, state: TaskState, reason: string) => void;
 }
 
-export class Settling {
+export class Evaluation {
   /** The number of evaluated instances so far: the measure of work. */
-  looks = 0;
-  readonly #parts: SettlingParts;
+  evaluations = 0;
+  readonly #parts: EvaluationParts;
   readonly #gated: Instance[] = [];
 
-  constructor(parts: SettlingParts) {
+  constructor(parts: EvaluationParts) {
     this.#parts = parts;
   }
 
   /** Instances held for earlier runs of the DAG since the last call. */
-  takeGated(): Instance[] {
+  drainGated(): Instance[] {
     return this.#gated.splice(0);
   }
 
-  settle(): void {
-    const { mapping, orders, table } = this.#parts;
+  evaluate(): void {
+    const { mapping, commands: orders, table } = this.#parts;
     do {
-      mapping?.settle();
+      mapping?.evaluate();
       for (let due = table.nextOnAgenda(); due; due = table.nextOnAgenda()) {
         const { slot, instances } = due;
         for (const instance of instances) {
           if (slot.idle === 0) break;
           if (instance.state !== "none" || isHeld(instance) || instance.position < 0) continue;
-          this.looks++;
+          this.evaluations++;
           // The other instances would get the same verdict.
           if (!this.#decide(instance) && slot.standing.isShared && !slot.guard) break;
         }
@@ -53,7 +53,7 @@ export class Settling {
 
   #endGroups(): boolean {
     const { branches, moves, table } = this.#parts;
-    const ended = table.groups?.settle(moves.now) ?? [];
+    const ended = table.groups?.evaluate(moves.now) ?? [];
     // Now the branches inside these groups skip tasks outside of them.
     for (const group of ended) branches.repeatOf(table.groups!.instancesOf(group));
     return ended.length > 0;
@@ -61,7 +61,7 @@ export class Settling {
 
   /** false: the instance has to wait. */
   #decide(instance: Instance): boolean {
-    const { end, mapping, moves, orders, table } = this.#parts;
+    const { end, mapping, moves, commands: orders, table } = this.#parts;
     if (isUnexpanded(instance) && !mapping!.isJudged(instance)) {
       mapping!.leaveToMap(instance);
       return true;

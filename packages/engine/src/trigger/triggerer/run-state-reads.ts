@@ -27,14 +27,14 @@ const FEW = 200;
 const FULL_MS = 5_000;
 const OVERLAP_MS = 1_000;
 
-export class RunLooks {
+export class RunStateReads {
   readonly #database: Database;
   readonly #few: number;
   readonly #fullMs: number;
   /** The waits that were queried. */
   #known = new Set<number>();
   /** By the database's clock. */
-  #lookedAt: Date | null = null;
+  #readAt: Date | null = null;
   #fullAt = Number.NEGATIVE_INFINITY;
 
   constructor(database: Database, { few = FEW, fullMs = FULL_MS }: RunLooksOptions = {}) {
@@ -45,13 +45,13 @@ export class RunLooks {
 
   /** By wait; null if the run does not exist. A wait that is absent from the map has no news. */
   async find(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
-    const isFull = this.#lookedAt === null || performance.now() - this.#fullAt >= this.#fullMs;
-    if (waits.length <= this.#few || isFull) return this.#askAll(waits);
+    const isFull = this.#readAt === null || performance.now() - this.#fullAt >= this.#fullMs;
+    if (waits.length <= this.#few || isFull) return this.#readAll(waits);
     const isOld = ({ args, id }: Wait<DagRunArgs>) =>
       this.#known.has(id) && args.runId !== null && isForEnd(args);
-    const found = await this.#ask(waits.filter((wait) => !isOld(wait)));
-    const { at, runs } = await findEndedRuns(this.#database, this.#lookedAt as Date, OVERLAP_MS);
-    this.#lookedAt = at;
+    const found = await this.#read(waits.filter((wait) => !isOld(wait)));
+    const { at, runs } = await findEndedRuns(this.#database, this.#readAt as Date, OVERLAP_MS);
+    this.#readAt = at;
     const ended = new Map(runs.map((run) => [nameOf(run.dag_id, run.run_id), run]));
     if (ended.size === 0) return found;
     for (const { args, id } of waits.filter(isOld)) {
@@ -61,17 +61,17 @@ export class RunLooks {
     return found;
   }
 
-  async #askAll(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
+  async #readAll(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
     const isWorthIt = waits.length > this.#few;
     // Read before the query: the next poll finds runs that end meanwhile.
-    this.#lookedAt = isWorthIt ? await momentAgo(this.#database, 0) : null;
+    this.#readAt = isWorthIt ? await momentAgo(this.#database, 0) : null;
     this.#known.clear();
-    const found = await this.#ask(waits);
+    const found = await this.#read(waits);
     this.#fullAt = performance.now();
     return found;
   }
 
-  async #ask(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
+  async #read(waits: readonly Wait<DagRunArgs>[]): Promise<Map<number, FoundRun | null>> {
     const found = await findRuns(this.#database, waits);
     for (const { id } of waits) this.#known.add(id);
     return new Map(waits.map(({ id }) => [id, found.get(id) ?? null]));

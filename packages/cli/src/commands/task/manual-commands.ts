@@ -12,7 +12,7 @@ import { CliError } from "../../errors.ts";
 import { EXIT } from "../../exit-code.ts";
 import type { Session } from "../../session.ts";
 
-export interface Order {
+export interface ManualCommand {
   readonly dagId: string;
   readonly runId: string;
   readonly taskId: string | null;
@@ -20,7 +20,7 @@ export interface Order {
 }
 
 /** Sends the command. Asks first if it discards work; the task and run must exist. */
-export async function giveOrder(session: Session, order: Order): Promise<void> {
+export async function submitManualCommand(session: Session, order: ManualCommand): Promise<void> {
   const { action, dagId, runId, taskId } = order;
   const run = path`/dags/${dagId}/dagRuns/${runId}`;
   const where = taskId === null ? run : `${run}${path`/taskInstances/${taskId}`}`;
@@ -29,12 +29,12 @@ export async function giveOrder(session: Session, order: Order): Promise<void> {
   const ordered = await session.client.post<Ordered>(`${where}/${action}`, { what, idempotent: true });
   await session.printDone(
     { dag_id: dagId, dag_run_id: runId, task_id: taskId, action, ...ordered },
-    told(order, ordered),
+    describeCommand(order, ordered),
   );
 }
 
 /** A start discards nothing, except the outputs of a run that has ended. */
-async function confirm(session: Session, order: Order, run: string, what: string): Promise<void> {
+async function confirm(session: Session, order: ManualCommand, run: string, what: string): Promise<void> {
   const { action, dagId, runId, taskId } = order;
   if (taskId === null) return session.confirm(`Close run ${runId} of ${dagId} and stop its streaming tasks?`);
   const isEnded = isRunEnded(await session.client.get<DagRun>(run, { what }));
@@ -54,7 +54,7 @@ async function confirm(session: Session, order: Order, run: string, what: string
 /** A task of the DAG, or of the run's earlier version. */
 async function requireTask(
   { client }: Session,
-  { dagId, runId, taskId }: Order,
+  { dagId, runId, taskId }: ManualCommand,
   run: string,
   what: string,
 ): Promise<void> {
@@ -80,7 +80,7 @@ async function requireTask(
   });
 }
 
-function told({ action, runId, taskId }: Order, { cleared, version }: Ordered): string {
+function describeCommand({ action, runId, taskId }: ManualCommand, { cleared, version }: Ordered): string {
   if (cleared.length > 0) {
     const names = new Set(cleared.map(({ task_id }) => task_id));
     return `Run ${runId} had ended. Rerunning: ${[...names].join(", ")}.`;

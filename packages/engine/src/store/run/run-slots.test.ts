@@ -1,4 +1,4 @@
-/** Which runs yield a run slot, and the races. With whole schedulers: run/places.test.ts. */
+/** Which runs yield a run slot, and the races. With whole schedulers: run/yielded-runs.test.ts. */
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../../test/support/catalogue-seed.ts";
@@ -6,7 +6,7 @@ import { NO_TASKS } from "../../../test/support/no-tasks.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Connection, type Database, type Statement } from "../database/database.ts";
 import { startQueuedRuns } from "./run-claim.ts";
-import { makeWay } from "./run-places.ts";
+import { makeWay } from "./run-slots.ts";
 
 let db: Database;
 let jobId: number;

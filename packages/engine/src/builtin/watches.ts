@@ -27,7 +27,7 @@ export interface Place {
 
 export interface View extends Place {
   /** Polls once. Aborts its work when the signal fires. */
-  look(signal: AbortSignal): Promise<Sight>;
+  poll(signal: AbortSignal): Promise<Sight>;
 }
 
 export interface Listing extends Place {
@@ -56,8 +56,8 @@ export interface Watch<V extends Place> {
   /** No further events can follow. */
   readonly isOver: boolean;
   /** Whether a change may be something new. */
-  isWorthALook(name: string | null): boolean;
-  look(view: V, signal: AbortSignal): Promise<Seen>;
+  mayBeNew(name: string | null): boolean;
+  poll(view: V, signal: AbortSignal): Promise<Seen>;
 }
 
 export class StateWatch implements Watch<View> {
@@ -75,12 +75,12 @@ export class StateWatch implements Watch<View> {
     return this.again === "never" && this.#last !== undefined;
   }
 
-  isWorthALook(): boolean {
+  mayBeNew(): boolean {
     return this.#last === undefined;
   }
 
-  async look(view: View, signal: AbortSignal): Promise<Seen> {
-    const sight = await view.look(signal);
+  async poll(view: View, signal: AbortSignal): Promise<Seen> {
+    const sight = await view.poll(signal);
     if (sight.event === undefined) {
       if (this.#last !== undefined) this.#host.ceased?.();
       this.#last = undefined;
@@ -103,7 +103,7 @@ const AT_ONCE = 100;
 export class ThingWatch implements Watch<Listing> {
   readonly isOver = false;
   /** Keys of the existing things, by name. */
-  readonly #told = new Map<string, string>();
+  readonly #known = new Map<string, string>();
   /** The last event of an earlier start: not reported again, which saves the receiver the check of its key. */
   #last: Json | undefined;
   #atOnce = AT_FIRST;
@@ -112,34 +112,34 @@ export class ThingWatch implements Watch<Listing> {
     this.#last = last;
   }
 
-  isWorthALook(name: string | null): boolean {
-    return name === null ? this.#told.size === 0 : !this.#told.has(name);
+  mayBeNew(name: string | null): boolean {
+    return name === null ? this.#known.size === 0 : !this.#known.has(name);
   }
 
-  async look({ none, things }: Listing, signal: AbortSignal): Promise<Seen> {
+  async poll({ none, things }: Listing, signal: AbortSignal): Promise<Seen> {
     const fresh: Thing[] = [];
     const there = new Set<string>();
     const tell = (hasMore: boolean): Seen => {
-      for (const { key, name } of fresh) this.#told.set(name, key);
+      for (const { key, name } of fresh) this.#known.set(name, key);
       const note = there.size === 0 ? none : null;
       return { fresh: fresh.map(({ event, key }) => ({ payload: event, key })), note, hasMore };
     };
     for await (const thing of things(signal)) {
       there.add(thing.name);
-      if (this.#told.get(thing.name) === thing.key || this.#isLast(thing)) continue;
+      if (this.#known.get(thing.name) === thing.key || this.#isLast(thing)) continue;
       fresh.push(thing);
       if (fresh.length < this.#atOnce) continue;
       this.#atOnce = AT_ONCE;
       return tell(true);
     }
-    for (const name of this.#told.keys()) if (!there.has(name)) this.#told.delete(name);
+    for (const name of this.#known.keys()) if (!there.has(name)) this.#known.delete(name);
     return tell(false);
   }
 
   #isLast({ event, key, name }: Thing): boolean {
     if (this.#last === undefined || !isDeepStrictEqual(event, this.#last)) return false;
     this.#last = undefined;
-    this.#told.set(name, key);
+    this.#known.set(name, key);
     return true;
   }
 }

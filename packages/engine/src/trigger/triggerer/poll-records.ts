@@ -1,5 +1,5 @@
 import type { Database } from "../../store/database/database.ts";
-import { notePolls } from "../../store/trigger/triggers.ts";
+import { recordPolls } from "../../store/trigger/triggers.ts";
 
 const EVERY_MS = 10_000;
 const AT_ONCE = 500;
@@ -33,6 +33,6 @@ export class PollNotes {
 
   async #write(jobId: number, ids: readonly number[]): Promise<void> {
     for (let at = 0; at < ids.length; at += AT_ONCE)
-      await notePolls(this.#database, jobId, ids.slice(at, at + AT_ONCE));
+      await recordPolls(this.#database, jobId, ids.slice(at, at + AT_ONCE));
   }
 }

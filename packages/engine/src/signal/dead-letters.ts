@@ -6,7 +6,7 @@ interface KeyName {
   readonly key: string;
 }
 
-export class Parked {
+export class DeadLetters {
   readonly #entries = new Map<string, { readonly entry: RetryEntry; readonly at: number }>();
 
   constructor(entries: readonly RetryEntry[] = []) {

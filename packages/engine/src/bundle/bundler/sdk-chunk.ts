@@ -11,7 +11,7 @@ import type { InputStamp } from "../../code/bundled.ts";
 import { stampInputs } from "../../code/input-stamps.ts";
 import { notTheSdk } from "./sdk-copy.ts";
 
-export interface SdkPrelude {
+export interface SdkChunk {
   /** A declaration of `name`, in lines of its own. */
   readonly code: string;
   readonly name: string;
@@ -48,9 +48,9 @@ export const PRINT_OPTIONS = {
   logLevel: "silent",
 } as const;
 
-/** The preludes of one artefact. Usually one; two if a package brings its own SDK. */
+/** The shared chunks of one artefact. Usually one; two if a package brings its own SDK. */
 export class SdkResolver {
-  readonly preludes = new Map<string, SdkPrelude>();
+  readonly sharedChunks = new Map<string, SdkChunk>();
   readonly plugin: Plugin;
 
   constructor(pass: number) {
@@ -73,11 +73,11 @@ export class SdkResolver {
           return { path, namespace: isMain ? NAMESPACE : "file", sideEffects: !isMain };
         });
         esbuild.onLoad({ filter: /.*/, namespace: NAMESPACE }, async ({ path }) => {
-          const prelude = await sdkPrelude(path, pass);
-          if (!prelude.exports.includes("dag")) return { errors: [{ text: notTheSdk(path) }] };
-          this.preludes.set(prelude.name, prelude);
+          const sharedChunk = await sdkChunk(path, pass);
+          if (!sharedChunk.exports.includes("dag")) return { errors: [{ text: notTheSdk(path) }] };
+          this.sharedChunks.set(sharedChunk.name, sharedChunk);
           return {
-            contents: prelude.exports.map((name) => reading(prelude.name, name)).join("\n"),
+            contents: sharedChunk.exports.map((name) => reading(sharedChunk.name, name)).join("\n"),
             loader: "js",
           };
         });
@@ -86,29 +86,29 @@ export class SdkResolver {
   }
 }
 
-const known = new Map<string, { readonly pass: number; readonly prelude: Promise<SdkPrelude> }>();
+const known = new Map<string, { readonly pass: number; readonly sharedChunk: Promise<SdkChunk> }>();
 
 /** Built once per process, and again if a pass finds that the SDK's files have changed. */
-function sdkPrelude(path: string, pass: number): Promise<SdkPrelude> {
+function sdkChunk(path: string, pass: number): Promise<SdkChunk> {
   const last = known.get(path);
-  if (last?.pass === pass) return last.prelude;
-  const prelude = last ? last.prelude.then((old) => refreshed(path, old)) : buildPrelude(path);
-  known.set(path, { pass, prelude });
-  prelude.catch(() => known.delete(path));
-  return prelude;
+  if (last?.pass === pass) return last.sharedChunk;
+  const sharedChunk = last ? last.sharedChunk.then((old) => refreshed(path, old)) : buildSharedChunk(path);
+  known.set(path, { pass, sharedChunk });
+  sharedChunk.catch(() => known.delete(path));
+  return sharedChunk;
 }
 
-async function refreshed(path: string, old: SdkPrelude): Promise<SdkPrelude> {
+async function refreshed(path: string, old: SdkChunk): Promise<SdkChunk> {
   const { stamps } = stampInputs(
     old.inputs.map((input) => input.path),
     Date.now(),
   );
   const isSame =
     stamps.length === old.inputs.length && stamps.every((s, i) => s.sha256 === old.inputs[i]?.sha256);
-  return isSame ? old : buildPrelude(path);
+  return isSame ? old : buildSharedChunk(path);
 }
 
-async function buildPrelude(path: string): Promise<SdkPrelude> {
+async function buildSharedChunk(path: string): Promise<SdkChunk> {
   const folder = dirname(path);
   const options = { ...CODE_OPTIONS, entryPoints: [path], absWorkingDir: folder, outfile: "sdk.mjs" };
   const [module, expression] = await Promise.all([

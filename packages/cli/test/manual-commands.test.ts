@@ -129,7 +129,7 @@ describe("signals conditions", () => {
       error: "no idea",
       againAt: Date.now() + 60_000,
     };
-    await drive(server, id, (each) => each.setAsking("ask", asking));
+    await drive(server, id, (each) => each.setFailedOnSignal("ask", asking));
     const { stdout } = await tw("signals", "conditions", "online", "failing");
     expect(stdout).toMatch(/ask +onSignal +ask\.\* .*failed 3x on ask\.it \(version 12\), next try/);
   });

@@ -9,8 +9,8 @@ import { RuleSet } from "../signal/signal-rules.ts";
 import type { StoredStart } from "../signal/waiting-starts.ts";
 import { attemptEnd } from "./attempt-end.ts";
 import type { AttemptOutcome } from "./attempt-outcome.ts";
+import type { Cancel, Command } from "./commands.ts";
 import type { Instance, InstanceRow, Wait } from "./instance.ts";
-import type { Cancel, Order } from "./orders.ts";
 import { RunModel } from "./run.ts";
 
 const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: true };
@@ -86,7 +86,7 @@ class Run {
   /** One turn of the owner: finished tasks start again, then everything is stored. */
   turn(): this {
     this.model.beginAgain(this.#now, () => {});
-    for (const { instance } of this.model.takeChanges()) {
+    for (const { instance } of this.model.drainChanges()) {
       const {
         attempt,
         infraLosses,
@@ -111,9 +111,9 @@ class Run {
       };
       this.#rows.set(node.id, { ...row, startedAt, resumedAttempt, wait });
     }
-    this.#drive = this.model.drive!.takeState() ?? this.#drive;
-    this.#starts = startsAfter(this.#starts, this.model.drive!.takeStarts());
-    this.cancels.push(...this.model.takeCancels());
+    this.#drive = this.model.drive!.drainState() ?? this.#drive;
+    this.#starts = startsAfter(this.#starts, this.model.drive!.drainStarts());
+    this.cancels.push(...this.model.drainCancels());
     return this;
   }
   hear(...keys: string[]): this {
@@ -123,7 +123,7 @@ class Run {
     }
     return this;
   }
-  order(taskId: string, action: Order["action"]): this {
+  order(taskId: string, action: Command["action"]): this {
     this.model.apply({ type: "ordered", taskId, action, reason: "Ann" }, ++this.#now);
     return this;
   }
@@ -336,7 +336,7 @@ describe("start", () => {
     ]);
     run.hear("a").turn();
     run.work("t");
-    expect(run.model.takeGated().map(({ node }) => node.id)).toEqual(["d"]);
+    expect(run.model.drainGated().map(({ node }) => node.id)).toEqual(["d"]);
     run.hear("a").turn().begin("t").turn();
     run.model.apply({ type: "gateOpened", taskId: "d", mapIndex: -1 }, 9_000);
     expect(run.states).toEqual({ t: "running", d: "none" });
@@ -366,7 +366,7 @@ describe("restart", () => {
     expect(run.states.s).toBe(state);
     run.hear("r");
     expect([run.states.s, run.tries("s"), run.starts("s")]).toEqual(["scheduled", 2, 0]);
-    expect(run.model.takeReleased()).toHaveLength(state === "deferred" ? 1 : 0);
+    expect(run.model.drainReleased()).toHaveLength(state === "deferred" ? 1 : 0);
   });
 
   test("runs a task that waits for its upstream once for two requests", () => {

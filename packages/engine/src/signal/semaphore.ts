@@ -3,20 +3,20 @@
  * while a listener waits for its turn its signals accumulate, and it processes more of them at once. A turn is granted
  * after `patienceMs` at the latest: a slow watcher delays only itself.
  */
-export class Turns {
-  readonly #places: number;
+export class Semaphore {
+  readonly #free: number;
   readonly #patienceMs: number;
   readonly #waiting = new Set<() => void>();
   #taken = 0;
 
   constructor(places: number, patienceMs: number) {
-    this.#places = places;
+    this.#free = places;
     this.#patienceMs = patienceMs;
   }
 
   /** Resolves when the turn is granted; call the returned function when done. */
-  async take(): Promise<() => void> {
-    if (this.#taken >= this.#places) {
+  async acquire(): Promise<() => void> {
+    if (this.#taken >= this.#free) {
       await new Promise<void>((resolve) => {
         const go = () => {
           clearTimeout(timer);
@@ -31,7 +31,7 @@ export class Turns {
     return () => {
       this.#taken--;
       // FIFO: a set keeps the order of its entries.
-      if (this.#taken < this.#places) for (const go of this.#waiting) return go();
+      if (this.#taken < this.#free) for (const go of this.#waiting) return go();
     };
   }
 }

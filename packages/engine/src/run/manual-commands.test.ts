@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { passOn } from "../process/api.ts";
 import { adhoc } from "../store/database/database.ts";
-import { giveOrder, type OrderResult } from "../store/drive/run-orders.ts";
+import { type ManualCommandResult, submitManualCommand } from "../store/drive/manual-commands.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 
 let rig: SchedulerRig;
@@ -50,7 +50,7 @@ async function order(
   id: number,
   taskId: string | null,
   action: "start" | "restart" | "stop",
-): Promise<OrderResult> {
+): Promise<ManualCommandResult> {
   const run = await rig.db.one<{ dag_id: string; run_id: string }>(
     adhoc("SELECT dag_id, run_id FROM dag_run WHERE id = $1"),
     [id],
@@ -58,8 +58,8 @@ async function order(
   const wish = { dagId: run!.dag_id, runId: run!.run_id, user: "ada" };
   const result = await rig.db.transaction((tx) =>
     taskId === null
-      ? giveOrder(tx, { ...wish, taskId, action: "stop" })
-      : giveOrder(tx, { ...wish, taskId, action }),
+      ? submitManualCommand(tx, { ...wish, taskId, action: "stop" })
+      : submitManualCommand(tx, { ...wish, taskId, action }),
   );
   passOn({ kind: "run_edited", dagRunIds: [id] }, rig.wakeUps);
   passOn({ kind: "signals_sent" }, rig.wakeUps);

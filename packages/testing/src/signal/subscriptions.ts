@@ -17,10 +17,10 @@ interface Queue {
   readonly names: NonNullable<TaskManifest["reacts"]>;
   readonly signals: SignalFacts[];
   /** The call for the first of them. */
-  asked: Asked | null;
+  pending: PendingReaction | null;
 }
 
-interface Asked {
+interface PendingReaction {
   attempts: number;
   isOpen: boolean;
   /** Set after a failure: the time of the next call. */
@@ -28,14 +28,14 @@ interface Asked {
   answer: Extract<ReactOutcome, { ok: true }>["action"] | null;
 }
 
-export interface HearingParts {
+export interface SubscriptionParts {
   readonly clock: Clock;
   readonly journal: Journal;
   readonly manifest: DagManifest;
   readonly model: RunModel;
   readonly run: RunFacts;
   /** Calls the `onSignal` of a task. */
-  readonly ask: (taskId: string, signal: SignalFacts) => Promise<ReactOutcome>;
+  readonly callOnSignal: (taskId: string, signal: SignalFacts) => Promise<ReactOutcome>;
   /** Posts an event, which the run processes next. */
   readonly post: (news: () => void) => void;
 }
@@ -44,38 +44,38 @@ const MAX_ATTEMPTS = 5;
 const FIRST_DELAY_MS = 1_000;
 const ORDERS = { START: "start", RESTART: "restart", STOP: "stop" } as const;
 
-export class Hearing {
-  readonly #parts: HearingParts;
+export class Subscriptions {
+  readonly #parts: SubscriptionParts;
   readonly #inbox: SignalFacts[] = [];
   readonly #queues: readonly Queue[];
 
-  constructor(parts: HearingParts) {
+  constructor(parts: SubscriptionParts) {
     this.#parts = parts;
     this.#queues = parts.manifest.tasks.flatMap(({ reacts: names, taskId }) =>
-      names ? [{ taskId, names, signals: [], asked: null }] : [],
+      names ? [{ taskId, names, signals: [], pending: null }] : [],
     );
   }
 
   /** A call of an `onSignal` is pending. */
-  get isAsking(): boolean {
-    return this.#queues.some(({ asked }) => asked?.isOpen);
+  get isPending(): boolean {
+    return this.#queues.some(({ pending: asked }) => asked?.isOpen);
   }
 
   /** The next retry of a failed `onSignal`; Infinity: there is none. */
   nextAt(): number {
-    return Math.min(...this.#queues.map(({ asked }) => asked?.againAt ?? Number.POSITIVE_INFINITY));
+    return Math.min(...this.#queues.map(({ pending: asked }) => asked?.againAt ?? Number.POSITIVE_INFINITY));
   }
 
-  take(signal: SignalFacts): void {
+  receive(signal: SignalFacts): void {
     this.#inbox.push(signal);
   }
 
   /** Evaluates rules for new signals, applies the actions of `onSignal`, and starts pending calls. */
-  hear(): void {
+  apply(): void {
     for (const signal of this.#inbox.splice(0)) {
       for (const { names, signals } of this.#queues)
         if (names.some((name) => namesMatch(name, signal))) signals.push(signal);
-      this.#put(signal);
+      this.#applySignal(signal);
     }
     for (const queue of this.#queues) this.#advance(queue);
   }
@@ -84,23 +84,23 @@ export class Hearing {
     const { clock, model } = this.#parts;
     if (model.drive === null || model.drive.closed !== null) {
       queue.signals.length = 0;
-      queue.asked = null;
+      queue.pending = null;
     }
     for (let signal = queue.signals[0]; signal; signal = queue.signals[0]) {
-      const asked = queue.asked ?? { attempts: 0, isOpen: false, againAt: clock.now(), answer: null };
-      queue.asked = asked;
+      const asked = queue.pending ?? { attempts: 0, isOpen: false, againAt: clock.now(), answer: null };
+      queue.pending = asked;
       if (asked.answer === null) {
         if (asked.againAt !== null && asked.againAt <= clock.now()) this.#question(queue, asked, signal);
         return;
       }
       this.#carryOut(queue.taskId, asked.answer, signal);
       queue.signals.shift();
-      queue.asked = null;
+      queue.pending = null;
     }
   }
 
-  #question({ taskId }: Queue, asked: Asked, signal: SignalFacts): void {
-    const { ask, post } = this.#parts;
+  #question({ taskId }: Queue, asked: PendingReaction, signal: SignalFacts): void {
+    const { callOnSignal: ask, post } = this.#parts;
     asked.isOpen = true;
     asked.againAt = null;
     asked.attempts++;
@@ -113,7 +113,7 @@ export class Hearing {
     );
   }
 
-  #failed(taskId: string, asked: Asked, { key, version }: SignalFacts, error: string): void {
+  #failed(taskId: string, asked: PendingReaction, { key, version }: SignalFacts, error: string): void {
     const { clock, journal } = this.#parts;
     const { attempts } = asked;
     journal.host(taskId, -1).log("error", `onSignal failed on "${key}": ${error}`, { attempts });
@@ -125,13 +125,17 @@ export class Hearing {
     journal.deadLetters.push({ taskId, key, version, error });
   }
 
-  #put(signal: SignalFacts): void {
+  #applySignal(signal: SignalFacts): void {
     const { clock, model } = this.#parts;
-    if (signal.namespace === ACTION_NAMESPACE) this.#obey(signal);
+    if (signal.namespace === ACTION_NAMESPACE) this.#applyManualCommand(signal);
     model.apply({ type: "heard", heard: { kind: "signal", ...signal } }, clock.now());
   }
 
-  #carryOut(taskId: string, answer: NonNullable<Asked["answer"]>, { key, version }: SignalFacts): void {
+  #carryOut(
+    taskId: string,
+    answer: NonNullable<PendingReaction["answer"]>,
+    { key, version }: SignalFacts,
+  ): void {
     const { clock, journal, model } = this.#parts;
     if (answer === "NONE") return;
     const order = { taskId, action: ORDERS[answer] };
@@ -140,7 +144,7 @@ export class Hearing {
   }
 
   /** Applies a manual command. */
-  #obey({ key, value }: SignalFacts): void {
+  #applyManualCommand({ key, value }: SignalFacts): void {
     const { clock, journal, model, run } = this.#parts;
     const own = `${run.dagId}/${run.runId}`;
     const { action, by } = value as unknown as { readonly action: Action["action"]; readonly by: string };

@@ -20,7 +20,7 @@
  * it. If the task needs a start, this one counts as a try: it needs no other when it is cleared.
  */
 import { type Drive, isStreaming } from "../signal/drive.ts";
-import type { Heard, LeafState } from "../signal/signal-condition.ts";
+import type { Fact, LeafState } from "../signal/signal-condition.ts";
 import type { Cause } from "../signal/waiting-starts.ts";
 import type { Instance } from "./instance.ts";
 import { isOccupying } from "./instance.ts";
@@ -37,7 +37,7 @@ export interface Cancel {
   readonly isFinal: boolean;
 }
 
-export interface Order {
+export interface Command {
   readonly taskId: string;
   readonly action: "start" | "restart" | "stop";
   /** The requester, in words. */
@@ -59,7 +59,7 @@ export function isStopped(reason: string | null): boolean {
   return reason?.startsWith(STOPPED_BY) === true;
 }
 
-export class Orders {
+export class Commands {
   readonly #table: InstanceTable;
   readonly #moves: Moves;
   readonly #drive: Drive;
@@ -68,7 +68,7 @@ export class Orders {
   /** Finished tasks with waiting starts. */
   readonly #again = new Set<Slot>();
   /** Successes within the run that its rules have not received yet. */
-  readonly #news: Heard[] = [];
+  readonly #news: Fact[] = [];
   #hasGivenUp = false;
 
   constructor(table: InstanceTable, moves: Moves, drive: Drive) {
@@ -83,27 +83,27 @@ export class Orders {
     return false;
   }
 
-  takeCancels(): Cancel[] {
+  drainCancels(): Cancel[] {
     return this.#cancels.splice(0);
   }
 
   /** Instances that released their pool slots because of a request. */
-  takeReleased(): Instance[] {
+  drainReleased(): Instance[] {
     return this.#released.splice(0);
   }
 
   /** Call after loading. An attempt to stop may have been ended manually: then the request no longer applies. */
-  noteLoaded({ instances, node }: Slot): void {
+  recordLoaded({ instances, node }: Slot): void {
     if (!instances.some(({ state }) => OCCUPYING.has(state))) this.#drive.setStopping(node.id, null);
-    for (const instance of instances) if (isFinished(instance.state)) this.noteFinished(instance);
+    for (const instance of instances) if (isFinished(instance.state)) this.recordFinished(instance);
   }
 
   /** Loaded as finished, or just ended: starts again if a start waits. */
-  noteFinished(instance: Instance): void {
+  recordFinished(instance: Instance): void {
     if (this.#drive.starts(instance.node.id) > 0) this.#again.add(this.#table.slots[instance.node.index]!);
   }
 
-  noteSuccess({ node }: Instance): void {
+  recordSuccess({ node }: Instance): void {
     this.#drive.setStopping(node.id, null);
     this.#news.push({ kind: "task", taskId: node.id, version: null });
   }
@@ -119,7 +119,7 @@ export class Orders {
       return false;
     }
     if (lacksStart) this.#table.hold(instance, "signal");
-    else if (isFirst && this.#drive.starts(id) > 0) this.#drive.takeStart(id);
+    else if (isFirst && this.#drive.starts(id) > 0) this.#drive.consumeStart(id);
     return !lacksStart;
   }
 
@@ -127,13 +127,13 @@ export class Orders {
   endStart(instance: Instance): void {
     const { id } = instance.node;
     if (instance.tryNumber > 0 || this.#drive.starts(id) === 0) return;
-    this.#drive.takeStart(id);
+    this.#drive.consumeStart(id);
     if (this.#drive.needsStart(id)) instance.tryNumber = 1;
   }
 
   /** true: a rule has fired. Firings act in the order of the rules. */
-  hear(heard: Heard): boolean {
-    const firings = this.#drive.hear(heard);
+  receive(heard: Fact): boolean {
+    const firings = this.#drive.receive(heard);
     for (const { action, by, taskId } of firings) {
       const reason = [...new Set(by.map(({ key }) => key))].join(", ");
       if (taskId === null) this.close(reason);
@@ -146,14 +146,14 @@ export class Orders {
   followUp(): boolean {
     const heard = this.#news.shift();
     const { closed } = this.#drive;
-    if (heard) this.hear(heard);
-    else if (closed !== null) this.#giveUp(closedBy(closed));
+    if (heard) this.receive(heard);
+    else if (closed !== null) this.#skipUnstartable(closedBy(closed));
     else if (this.#drive.endsWithBatch && this.#isBatchDone()) this.close("the end of its batch tasks");
-    else if (!this.#drive.isOpen) this.#giveUp("nothing can start it any more");
+    else if (!this.#drive.isOpen) this.#skipUnstartable("nothing can start it any more");
     return heard !== undefined || this.#table.hasAgenda;
   }
 
-  carryOut({ action, atMost, by = [], reason, taskId }: Order): boolean {
+  carryOut({ action, atMost, by = [], reason, taskId }: Command): boolean {
     const slot = this.#table.slotOf(taskId);
     if (!slot || (this.#drive.closed !== null && action !== "stop")) return false;
     switch (action) {
@@ -185,7 +185,7 @@ export class Orders {
       else this.#drive.forgetStartsAtClose(slot.node.id);
     }
     this.#hasGivenUp = false;
-    this.#giveUp(closedBy(reason));
+    this.#skipUnstartable(closedBy(reason));
     return true;
   }
 
@@ -207,9 +207,9 @@ export class Orders {
       hasBegun = true;
       for (const { instances, node } of finished) {
         // A task that has never started consumes its start when it does.
-        if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.takeStart(node.id);
+        if (instances.some(({ tryNumber }) => tryNumber > 0)) this.#drive.consumeStart(node.id);
         for (const each of instances) this.#moves.beginAgain(each, archive);
-        for (const index of node.downstream) this.#judgeAnew(this.#table.slots[index]!);
+        for (const index of node.downstream) this.#reevaluate(this.#table.slots[index]!);
       }
       for (const each of underWay) this.#repeatLater(each);
     }
@@ -217,7 +217,7 @@ export class Orders {
   }
 
   /** Skips the tasks that can no longer be started. */
-  #giveUp(reason: string): void {
+  #skipUnstartable(reason: string): void {
     if (this.#hasGivenUp) return;
     this.#hasGivenUp = true;
     for (const { node, instances } of this.#table.slots) {
@@ -241,7 +241,7 @@ export class Orders {
   #start(slot: Slot, cause: Cause | null, atMost?: number): void {
     this.#drive.addStart(slot.node.id, atMost, cause);
     if (slot.instances.some(({ state }) => isFinished(state))) this.#again.add(slot);
-    this.#judgeAnew(slot);
+    this.#reevaluate(slot);
   }
 
   #restart(
@@ -272,16 +272,16 @@ export class Orders {
       case "scheduled":
         // It has not started and will start anyway.
         if (instance.resumedAttempt === null && instance.tryNumber === 1) return;
-        this.#beginAnew(instance);
+        this.#beginAgain(instance);
         return;
       case "deferred":
       case "up_for_retry":
       case "up_for_reschedule":
-        this.#beginAnew(instance);
+        this.#beginAgain(instance);
     }
   }
 
-  #beginAnew(instance: Instance): void {
+  #beginAgain(instance: Instance): void {
     this.#leaveSlots(instance);
     this.#moves.restart(instance);
   }
@@ -307,8 +307,8 @@ export class Orders {
     const isWaiting = instance.state === "none" && this.#drive.needsStart(instance.node.id);
     const state = isStreaming(instance.node.manifest) && !isWaiting ? "success" : "skipped";
     this.#moves.end(instance, state, { at, reason: STOPPED_BY + reason });
-    if (state === "success") this.noteSuccess(instance);
-    this.noteFinished(instance);
+    if (state === "success") this.recordSuccess(instance);
+    this.recordFinished(instance);
   }
 
   #cancel({ attempt, node }: Instance, reason: string, isFinal: boolean): void {
@@ -326,8 +326,8 @@ export class Orders {
   }
 
   /** A task that waits for a start was allowed to run by its upstream, which may have changed since. */
-  #judgeAnew(slot: Slot): void {
-    for (const instance of slot.instances) if (instance.gate === "signal") this.#table.letGo(instance);
+  #reevaluate(slot: Slot): void {
+    for (const instance of slot.instances) if (instance.gate === "signal") this.#table.releaseGate(instance);
     this.#table.reconsider(slot);
   }
 

@@ -1,6 +1,6 @@
 /** Runs that wait for an earlier run yield their slot to it: with real schedulers, backfills and task processes. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { BackfillDesk } from "../../test/support/backfill-desk.ts";
+import { BackfillFixture } from "../../test/support/backfill-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 import { clearTasks } from "../store/edit/clear-tasks.ts";
@@ -9,11 +9,11 @@ const START = "2020-11-10";
 
 describe("a date that later runs wait for", () => {
   let rig: SchedulerRig;
-  let desk: BackfillDesk;
+  let desk: BackfillFixture;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    desk = new BackfillDesk(rig);
+    desk = new BackfillFixture(rig);
     const schedule = `schedule: cron("0 0 * * *"), start: "${START}", end: "2020-11-20"`;
     await rig.publish({
       "places.ts": `

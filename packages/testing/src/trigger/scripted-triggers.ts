@@ -16,7 +16,7 @@ import type { SignalLog } from "../signal/signal-log.ts";
 import { type Answer, AnyAnswers, answerOfAll } from "./joint-answer.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import { misspelt } from "./trigger-keys.ts";
-import { failedWith, programIn, type Said, said, type Triggers } from "./trigger-script.ts";
+import { failedWith, programIn, type Scripted, scripted, type Triggers } from "./trigger-script.ts";
 
 /** The wait that needs the outcome. */
 export interface Asker {
@@ -45,7 +45,7 @@ interface Entry {
 const SIGNAL_KIND = "tradewind.signal";
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
-export class TriggerDesk {
+export class ScriptedTriggers {
   readonly #triggers: Triggers;
   readonly #clock: Clock;
   readonly #signals: SignalLog;
@@ -71,11 +71,11 @@ export class TriggerDesk {
   }
 
   /** Returns when the trigger fires. Rejects if the test has no entry for it. */
-  async ask(call: TriggerCall, asker: Asker): Promise<Answer> {
-    const ask = (member: TriggerCall, as: Asker) => this.ask(member, as);
+  async call(call: TriggerCall, asker: Asker): Promise<Answer> {
+    const ask = (member: TriggerCall, as: Asker) => this.call(member, as);
     const isScripted = this.#find(call, asker) !== null;
     if (!isScripted && call.timed === null) {
-      if (call.kind === SIGNAL_KIND) return this.#heard(call);
+      if (call.kind === SIGNAL_KIND) return this.#firstSignal(call);
       if (call.kind === ALL_KIND) return await answerOfAll(call, asker, ask);
       if (call.kind === ANY_KIND) return await this.#anyAnswers.answer(call, asker, ask);
     }
@@ -89,9 +89,9 @@ export class TriggerDesk {
     if (entry !== null) {
       const program = programIn(entry.script);
       if (program !== null) return this.#run(program, call, asker);
-      const answer = await this.#said(entry, call, asker);
+      const answer = await this.#scripted(entry, call, asker);
       if (answer === null) return null;
-      if (call.kind === RUN_KIND) this.#inner.tell(call.args, answer.outcome);
+      if (call.kind === RUN_KIND) this.#inner.setOutcome(call.args, answer.outcome);
       // An entry overrides the moment of a time trigger.
       const from = call.timed === null ? earliest(call, asker) : asker.since;
       return { at: Math.max(from, asker.since + answer.delayMs), outcome: answer.outcome };
@@ -108,7 +108,7 @@ export class TriggerDesk {
   }
 
   /** Fires with the first matching signal, when it was sent. */
-  #heard(call: TriggerCall): Answer {
+  #firstSignal(call: TriggerCall): Answer {
     let heard: Firing | null = null;
     return () => {
       const event = heard === null ? this.#signals.first(call.args) : null;
@@ -131,7 +131,7 @@ export class TriggerDesk {
     const entry = this.#find(call, asker);
     if (entry === null && call.timed !== null) return this.#checkMoment(call, now);
     if (entry === null) throw noEvent(call, asker, this.#triggers);
-    const answer = await this.#said(entry, call, asker);
+    const answer = await this.#scripted(entry, call, asker);
     if (answer === null || asker.since + answer.delayMs > now) return undefined;
     const { outcome } = answer;
     if (outcome.kind === "event") return outcome.payload;
@@ -154,8 +154,8 @@ export class TriggerDesk {
     return key === undefined ? null : { key, script: this.#triggers[key] };
   }
 
-  async #said({ key, script }: Entry, { args }: TriggerCall, asker: Asker): Promise<Said> {
-    if (typeof script !== "function") return said(key, script);
+  async #scripted({ key, script }: Entry, { args }: TriggerCall, asker: Asker): Promise<Scripted> {
+    if (typeof script !== "function") return scripted(key, script);
     const { instance, step } = asker;
     const { node, tryNumber } = instance;
     const wait = { taskId: node.id, tryNumber, step, now: new Date(this.#clock.now()) };
@@ -165,7 +165,7 @@ export class TriggerDesk {
     } catch (error) {
       return { delayMs: 0, outcome: failedWith(error) };
     }
-    return said(key, value);
+    return scripted(key, value);
   }
 
   async #run(program: TriggerProgram, call: TriggerCall, asker: Asker): Promise<Firing | null> {

@@ -17,7 +17,7 @@ import {
 import { adhoc, type Connection } from "../../src/store/database/database.ts";
 import { afterFile } from "./after-file.ts";
 import type { SchedulerRig } from "./scheduler-rig.ts";
-import { type BackfillWish, seedBackfill } from "./seed-backfill.ts";
+import { type BackfillRequest, seedBackfill } from "./seed-backfill.ts";
 
 export interface BackfillRunRow {
   readonly id: number;
@@ -29,7 +29,7 @@ export interface BackfillRunRow {
   readonly ended_at: Date | null;
 }
 
-export class BackfillDesk {
+export class BackfillFixture {
   readonly #rig: SchedulerRig;
 
   constructor(rig: SchedulerRig) {
@@ -48,7 +48,7 @@ export class BackfillDesk {
     return host;
   }
 
-  async create(wish: BackfillWish): Promise<number> {
+  async create(wish: BackfillRequest): Promise<number> {
     const id = await seedBackfill(this.#rig.db, wish);
     this.#rig.wakeUps.send("backfills");
     return id;

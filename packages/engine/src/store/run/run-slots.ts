@@ -24,7 +24,7 @@ import { SHORT_BREATH } from "../backfill/backfill-claim.ts";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { isServed } from "../job/served-dags.ts";
-import { tellRuns } from "../task/state-signals.ts";
+import { publishRuns } from "../task/state-signals.ts";
 import {
   CLAIM_TASKS,
   type ClaimedRun,
@@ -152,7 +152,7 @@ const GO_BACK = statement(
   `WITH back AS (
      UPDATE dag_run SET state = 'queued', owner_job = NULL, generation = generation + 1 WHERE id = ANY($1)
      RETURNING dag_id, run_id, state
-   ) ${tellRuns("back")}`,
+   ) ${publishRuns("back")}`,
 );
 
 /** For runs that are queued and locked. */

@@ -8,8 +8,8 @@ import { adhoc, type Connection, type Database } from "../database/database.ts";
 import { cancelRun, markRun } from "../edit/end-run.ts";
 import { sendSignals } from "../signal/signals.ts";
 import { batchCalls, FENCED } from "../task/run-batch.ts";
+import { type ManualCommandResult, type OrderAction, submitManualCommand } from "./manual-commands.ts";
 import { openDrives } from "./run-drives.ts";
-import { giveOrder, type OrderAction, type OrderResult } from "./run-orders.ts";
 
 let db: Database;
 
@@ -69,10 +69,12 @@ type Run = Awaited<ReturnType<typeof aRun>>;
 const wish = ({ dagId, runId }: Run, taskId: string, action: OrderAction) => ({
   ...{ dagId, runId, taskId, action, user: "ada" },
 });
-const order = (run: Run, taskId: string, action: OrderAction): Promise<OrderResult> =>
-  db.transaction((tx) => giveOrder(tx, wish(run, taskId, action)));
+const order = (run: Run, taskId: string, action: OrderAction): Promise<ManualCommandResult> =>
+  db.transaction((tx) => submitManualCommand(tx, wish(run, taskId, action)));
 const close = ({ dagId, runId }: Run) =>
-  db.transaction((tx) => giveOrder(tx, { dagId, runId, taskId: null, action: "stop", user: "ada" }));
+  db.transaction((tx) =>
+    submitManualCommand(tx, { dagId, runId, taskId: null, action: "stop", user: "ada" }),
+  );
 
 interface OrderRow {
   readonly id: number;
@@ -86,7 +88,7 @@ interface OrderRow {
 const orders = ({ dagId, id, runId }: Run) =>
   db.rows<OrderRow>(
     adhoc(`SELECT s.id, s.key, s.value, s.sender,
-                  EXISTS (SELECT 1 FROM json_array_elements(d.orders) AS o(noted)
+                  EXISTS (SELECT 1 FROM json_array_elements(d.manual_commands) AS o(noted)
                           WHERE concat_ws('/', $2::text, o.noted->>'taskId') = s.key
                             AND o.noted->>'action' = s.value->>'action' AND o.noted->>'by' = s.sender) AS is_noted
            FROM signal s LEFT JOIN run_drive d ON d.dag_run_id = $1
@@ -242,7 +244,7 @@ describe("a concurrent manual command", () => {
     const second = await aRun("plain");
     const answers = [run, second].map(async (each, at) => {
       const taskId = at === 0 ? "train" : "b";
-      let waiting: Promise<OrderResult> | undefined;
+      let waiting: Promise<ManualCommandResult> | undefined;
       await db.transaction(async (tx) => {
         await markRun(tx, each.id, "success");
         waiting = order(each, taskId, at === 0 ? "stop" : "start");
@@ -283,7 +285,7 @@ describe("a concurrent manual command", () => {
     await db.transaction(async (early) => {
       await early.one(adhoc("SELECT now()"));
       await order(run, "train", "start");
-      expect(await giveOrder(early, wish(run, "ship", "start"))).toMatchObject({ kind: "ordered" });
+      expect(await submitManualCommand(early, wish(run, "ship", "start"))).toMatchObject({ kind: "ordered" });
     });
     expect(await orders(run)).toMatchObject([{ key: `driven/${run.runId}/ship`, is_noted: true }]);
   });
@@ -303,7 +305,7 @@ describe("a concurrent manual command", () => {
           return tx.rows(statement, values);
         },
       };
-      return giveOrder(late, wish(run, "train", "start"));
+      return submitManualCommand(late, wish(run, "train", "start"));
     });
     await loading;
     expect(await orders(run)).toMatchObject([{ is_noted: true }]);

@@ -2,11 +2,11 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import {
-  giveOrder,
+  type ManualCommandResult,
+  type ManualRunCommand,
   type OrderAction,
-  type OrderResult,
-  type RunOrder,
-} from "../../store/drive/run-orders.ts";
+  submitManualCommand,
+} from "../../store/drive/manual-commands.ts";
 import { runParams } from "../run/dag-runs.ts";
 import { principalOf } from "../server/auth.ts";
 import type { ApiOptions, Resource } from "../server/context.ts";
@@ -14,7 +14,7 @@ import { create } from "../server/idempotent.ts";
 import { conflict, notFound, Problem } from "../server/problem.ts";
 import { taskParams } from "./task-instances.ts";
 
-const orderDocument = z
+const manualCommandDocument = z
   .object({
     dag_id: z.string(),
     dag_run_id: z.string(),
@@ -30,13 +30,13 @@ const orderDocument = z
   })
   .meta({ id: "RunOrder" });
 
-type Given = Extract<OrderResult, { kind: "ordered" | "cleared" }>;
+type Given = Extract<ManualCommandResult, { kind: "ordered" | "cleared" }>;
 
 const RUN = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id";
 const ACTIONS: readonly OrderAction[] = ["start", "restart", "stop"];
 
-export const taskOrders: Resource = (app, options) => {
-  const response = { 202: orderDocument };
+export const manualCommands: Resource = (app, options) => {
+  const response = { 202: manualCommandDocument };
 
   for (const action of ACTIONS) {
     app.post(
@@ -45,7 +45,7 @@ export const taskOrders: Resource = (app, options) => {
       (request, reply) => {
         const { dag_id: dagId, dag_run_id: runId, task_id: taskId } = request.params;
         const user = principalOf(request).name;
-        return order(options, { request, reply }, { dagId, runId, taskId, action, user });
+        return submitCommand(options, { request, reply }, { dagId, runId, taskId, action, user });
       },
     );
   }
@@ -53,19 +53,19 @@ export const taskOrders: Resource = (app, options) => {
   app.post(`${RUN}/stop`, { schema: { params: runParams, response, tags: ["DagRun"] } }, (request, reply) => {
     const { dag_id: dagId, dag_run_id: runId } = request.params;
     const user = principalOf(request).name;
-    return order(options, { request, reply }, { dagId, runId, taskId: null, action: "stop", user });
+    return submitCommand(options, { request, reply }, { dagId, runId, taskId: null, action: "stop", user });
   });
 };
 
 /** Wakes the owner after the commit, but not for a stored response. */
-async function order(
+async function submitCommand(
   options: ApiOptions,
   call: { readonly request: FastifyRequest; readonly reply: FastifyReply },
-  wish: RunOrder,
+  wish: ManualRunCommand,
 ) {
   let given: Given | undefined;
   const { body } = await create(options, call, async (tx) => {
-    given = accepted(await giveOrder(tx, wish), wish);
+    given = accepted(await submitManualCommand(tx, wish), wish);
     const { action, dagId, runId, taskId } = wish;
     const affected = given.kind === "cleared" ? given.affected : [];
     const { version } = given;
@@ -97,7 +97,7 @@ async function order(
   return body;
 }
 
-function accepted(result: OrderResult, { dagId, runId, taskId }: RunOrder): Given {
+function accepted(result: ManualCommandResult, { dagId, runId, taskId }: ManualRunCommand): Given {
   const run = `Run "${runId}" of DAG "${dagId}"`;
   switch (result.kind) {
     case "ordered":
