@@ -15,11 +15,11 @@ import type {
   ReactCall,
   ReactOutcome,
   ReceivedSignal,
-  ResumePoint,
   RunEndRequest,
   RunFacts,
   SettledInput,
   SignalToSend,
+  TaskCall,
   TriggeredRunFacts,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
@@ -36,7 +36,7 @@ export interface Workload {
   readonly bundleHash: string;
   /** The path of the bundle on this machine; imported by the child. */
   readonly bundlePath: string;
-  readonly resumePoint: ResumePoint | null;
+  readonly resumePoint: TaskCall["resumePoint"];
   /** Time since the try started; `timeoutMs` is the remaining time. */
   readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;

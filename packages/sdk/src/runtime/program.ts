@@ -31,13 +31,6 @@ export type ResultTasks =
   | { readonly taskId: string }
   | { readonly members: Readonly<Record<string, string>> };
 
-/** Where an operator resumes after a wait: the method that its deferral named, and the arguments of that method. */
-export interface ResumePoint {
-  readonly method: string;
-  readonly kwargs: Json;
-  readonly event: Json;
-}
-
 /** One attempt of one task instance. */
 export interface TaskCall {
   readonly taskId: string;
@@ -47,10 +40,10 @@ export interface TaskCall {
   readonly maxTries: number;
   readonly attempt: string;
   /**
-   * Null: an operator runs `execute`. A function task always begins at the top and reads its recorded steps with
-   * `host.recall`.
+   * The method that a deferral named, and its arguments; null runs `execute`. A function task always begins at the top
+   * and reads its recorded steps with `host.recall`.
    */
-  readonly resumePoint: ResumePoint | null;
+  readonly resumePoint: { readonly method: string; readonly kwargs: Json; readonly event: Json } | null;
   /** Time since the first start of this try, including waits and reschedules; 0 for its first attempt. */
   readonly elapsedMs: number;
   /** By input name. For a mapped upstream the value is the array of all outputs, in the order of the items. */
