@@ -42,7 +42,7 @@ it("reports an outage once, and stores what tasks reported when there is space a
     (await rig.db.one<{ n: number }>(adhoc("SELECT last_value::int AS n FROM refused")))!.n;
   await rig.until(async () => (await refused()) >= 3, "three refused batches");
   expect((await rig.states(run)).b).toBe("none");
-  expect({ errors, warnings }).toEqual({ errors: [], warnings: ["the database is away"] });
+  expect({ errors, warnings }).toEqual({ errors: [], warnings: ["the database is unavailable"] });
   await sql("DROP TRIGGER no_space ON xcom");
   expect(await rig.ended(run)).toBe("success");
   expect(await rig.output(run, "b")).toBe(8);
