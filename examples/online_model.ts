@@ -29,7 +29,7 @@ export default dag("online_model", { tags: ["example"], owner: "ml", params, sto
   // Runs once for every watermark.
   const model = d.task("train", { on: [start(watermark)], retries: 1 }, (_, ctx) => {
     // A manual start has no watermark: it trains the first hour.
-    const hour = ctx.startedBy.find((heard) => watermark.is(heard))?.value.hour ?? 0;
+    const hour = ctx.startSignals.find((heard) => watermark.is(heard))?.value.hour ?? 0;
     const accuracy = 0.91 + hour / 1_000;
     ctx.log.info("trained", { hour, accuracy });
     return { hour, accuracy };

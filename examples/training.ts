@@ -19,7 +19,7 @@ class JobDone extends PollTrigger<{ job: string; submittedAt: number }, { accura
 export default dag("training", { tags: ["example"], owner: "ml" }, (d) => {
   // On every resume the function begins at the top; named steps are not repeated.
   const model = d.task("train", { retries: 1, timeout: "10m" }, async (_, ctx) => {
-    const { job, submittedAt } = await ctx.once("submit", () => {
+    const { job, submittedAt } = await ctx.step("submit", () => {
       ctx.log.info("submitted");
       return { job: `job of ${ctx.run.id}`, submittedAt: Date.now() };
     });

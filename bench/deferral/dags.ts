@@ -15,10 +15,10 @@ class Wait extends Operator<{ ms: number }, boolean> {
 
 export default ${JSON.stringify(seconds)}.flatMap((s) => [
   dag("sensors_" + s, { maxActiveTasks: 100_000 }, (d) => {
-    for (let n = 0; n < ${tasks}; n++) d.add("t" + n, new TimeDeltaSensor({ delta: s * 1000 }));
+    for (let n = 0; n < ${tasks}; n++) d.operator("t" + n, new TimeDeltaSensor({ delta: s * 1000 }));
   }),
   dag("operators_" + s, { maxActiveTasks: 100_000 }, (d) => {
-    for (let n = 0; n < ${tasks}; n++) d.add("t" + n, new Wait({ ms: s * 1000 }));
+    for (let n = 0; n < ${tasks}; n++) d.operator("t" + n, new Wait({ ms: s * 1000 }));
   }),
 ]);
 `;
@@ -31,7 +31,7 @@ export function pokingFile(seconds: readonly number[], tasks: number): string {
 const poke = (id: string, s: number, tasks: number) =>
   dag(id, { maxActiveTasks: 100_000 }, (d) => {
     for (let n = 0; n < tasks; n++)
-      d.add("t" + n, new TimeDeltaSensor({ delta: s * 1000, mode: "poke", interval: 100 }));
+      d.operator("t" + n, new TimeDeltaSensor({ delta: s * 1000, mode: "poke", interval: 100 }));
   });
 
 export const warmUp = poke("warm_up", 5, ${tasks * seconds.length});
@@ -61,11 +61,11 @@ class Begun extends Worked {
 }
 
 export const begun = dag("begun_${size}", { maxActiveTasks: 100_000 }, (d) => {
-  for (let n = 0; n < ${size}; n++) d.add("t" + n, new Begun({ n }));
+  for (let n = 0; n < ${size}; n++) d.operator("t" + n, new Begun({ n }));
 });
 
 export const worked = dag("worked_${size}", { maxActiveTasks: 100_000 }, (d) => {
-  for (let n = 0; n < ${size}; n++) d.add("t" + n, new Worked({ n }));
+  for (let n = 0; n < ${size}; n++) d.operator("t" + n, new Worked({ n }));
 });
 `;
 }
@@ -132,7 +132,7 @@ class Resume extends Operator<{ n: number }, { firedAt: number; resumedAt: numbe
 }
 
 export default dag("hot", { maxActiveTasks: 100_000 }, (d) => {
-  for (let n = 0; n < ${tasks}; n++) d.add("t" + n, new Resume({ n }));
+  for (let n = 0; n < ${tasks}; n++) d.operator("t" + n, new Resume({ n }));
 });
 `;
 }
@@ -142,7 +142,7 @@ export function sharedFile(tasks: number, url: string): string {
   return `import { dag, HttpSensor } from "tradewind";
 
 export default dag("shared", { maxActiveTasks: 100_000 }, (d) => {
-  for (let n = 0; n < ${tasks}; n++) d.add("t" + n, new HttpSensor({ url: ${JSON.stringify(url)}, interval: "1s" }));
+  for (let n = 0; n < ${tasks}; n++) d.operator("t" + n, new HttpSensor({ url: ${JSON.stringify(url)}, interval: "1s" }));
 });
 `;
 }
@@ -166,7 +166,7 @@ export const many = dag("many", { maxActiveRuns: 1000 }, (d) => {
 });
 
 export const due = dag("due", { maxActiveRuns: 1000 }, (d) => {
-  d.add("timed", new TimeDeltaSensor({ delta: 0 }));
+  d.operator("timed", new TimeDeltaSensor({ delta: 0 }));
   d.trigger("run", new Cold({ n: 1, at: 0 }));
 });
 `;

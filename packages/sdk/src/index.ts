@@ -13,7 +13,6 @@ export {
   type Producible,
 } from "./asset/asset.ts";
 export type {
-  AddOptions,
   BranchChoice,
   BranchResult,
   BranchTarget,
@@ -24,6 +23,7 @@ export type {
   MapHandler,
   MapLabelFunction,
   MapOptions,
+  OperatorOptions,
   ShortCircuitOptions,
   TeardownOptions,
 } from "./author/builder.ts";

@@ -59,7 +59,7 @@ export class RecordingHost implements TaskHost {
     return { ...this.journal };
   }
   async remember(name: string, value: Json): Promise<void> {
-    this.journal[name] = { kind: "once", value };
+    this.journal[name] = { kind: "step", value };
   }
   inStep<T>(name: string, work: () => Promise<T>): Promise<T> {
     return this.#step.run(name, work);

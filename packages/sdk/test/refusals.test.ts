@@ -44,7 +44,7 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
     says: /NotJson<"output\[\]\.when\.at is a Date;/,
   },
   operatorWithDate: {
-    code: 'class X extends Operator<void, Date> { override execute() { return new Date(); } } d.add("x", new X());',
+    code: 'class X extends Operator<void, Date> { override execute() { return new Date(); } } d.operator("x", new X());',
     says: /NotJson<"output is a Date;/,
   },
   undeclaredInput: {
@@ -100,17 +100,17 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
     code: 'new Count({ tabel: "x" });',
     says: /'tabel' does not exist in type '{ table: string; }'/,
   },
-  operatorInputMissing: { code: 'd.add("x", new Join());', says: /Expected 3 arguments, but got 2/ },
+  operatorInputMissing: { code: 'd.operator("x", new Join());', says: /Expected 3 arguments, but got 2/ },
   operatorInputType: {
-    code: 'd.add("x", new Join(), { inputs: { left: rows } });',
+    code: 'd.operator("x", new Join(), { inputs: { left: rows } });',
     says: /Type 'Output<string\[\]>' is not assignable to type 'Output<string>'/,
   },
   operatorInputName: {
-    code: 'const left = d.task("l", () => "a"); d.add("x", new Join(), { inputs: { left, rigth: left } });',
+    code: 'const left = d.task("l", () => "a"); d.operator("x", new Join(), { inputs: { left, rigth: left } });',
     says: /'rigth' does not exist in type 'HandlesFor<{ left: string; }, "allSuccess">'/,
   },
   operatorNotAnOperator: {
-    code: 'd.add("x", () => 1);',
+    code: 'd.operator("x", () => 1);',
     says: /not assignable to parameter of type 'Operator</,
   },
   unknownParam: {
@@ -220,7 +220,7 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
     says: /Property 'jbo' does not exist on type 'ReceivedOf</,
   },
   onceNotJson: {
-    code: 'd.task("x", async (_, ctx) => { await ctx.once("a", () => ({ at: new Date() })); });',
+    code: 'd.task("x", async (_, ctx) => { await ctx.step("a", () => ({ at: new Date() })); });',
     says: /NotJson<"output\.at is a Date;/,
   },
   sensorOptions: {
@@ -307,7 +307,7 @@ const refusals: Record<string, { code: string; says: RegExp }> = {
 
 /** An operator X with that body of its execute and these other methods, added to the DAG. */
 function operator(execute: string, methods: string): string {
-  return `class X extends Operator<void, number> { async execute() { ${execute} } ${methods} } d.add("x", new X());`;
+  return `class X extends Operator<void, number> { async execute() { ${execute} } ${methods} } d.operator("x", new X());`;
 }
 
 const PROLOGUE = `

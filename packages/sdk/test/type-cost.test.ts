@@ -48,7 +48,7 @@ ${classes.join("\n")}
 void [FileTrigger, Operator] as unknown as [TaskContext, FileEvent];
 dag("operators", (d) => {
   d.task("t", () => 1);
-${classes.map((_, i) => `  d.add("op${i}", new Op${i}({ path: "/a" }));`).join("\n")}
+${classes.map((_, i) => `  d.operator("op${i}", new Op${i}({ path: "/a" }));`).join("\n")}
 });`;
 }
 

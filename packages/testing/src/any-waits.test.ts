@@ -125,7 +125,7 @@ describe("any()", () => {
       }
     }
     const defined = dag("places", (d) => {
-      d.add("operator", new Deferring());
+      d.operator("operator", new Deferring());
       d.trigger("node", any(file, hook));
     });
     const run = await runDag(defined, { triggers: { "tradewind.file": FILE } });

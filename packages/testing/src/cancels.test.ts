@@ -44,7 +44,7 @@ const onCancel = (ctx: CancelContext) => void calls.push(`task ${ctx.wait} ${ctx
 
 test("runs the hooks of trigger, operator and task in this order after a timeout", async () => {
   const late = dag("late", (d) => {
-    d.add("a", new Job({ job: "j" }), { onCancel });
+    d.operator("a", new Job({ job: "j" }), { onCancel });
   });
   const run = await runDag(late, { triggers: { "test.done": Done } });
   expect(run.state).toBe("failed");
@@ -53,7 +53,7 @@ test("runs the hooks of trigger, operator and task in this order after a timeout
 
 test("runs no hook after an event, or if a function handles the timeout", async () => {
   const fine = dag("fine", (d) => {
-    d.add("a", new Job({ job: "j" }), { onCancel });
+    d.operator("a", new Job({ job: "j" }), { onCancel });
     d.task("b", { onCancel }, async (_, ctx) => {
       await ctx.until("b", new Done({ job: "b" }), { timeout: "1h" }).catch(() => null);
     });
@@ -81,7 +81,7 @@ test("cancels waits on a run timeout and on a restart", async () => {
 
 test("logs an onCancel that fails and runs the others", async () => {
   const late = dag("late", (d) => {
-    d.add("a", new Job({ job: "j" }), {
+    d.operator("a", new Job({ job: "j" }), {
       onCancel: () => {
         throw new Error("no such job");
       },

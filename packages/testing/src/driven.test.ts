@@ -58,15 +58,15 @@ describe("rules", () => {
     const c = signal<number>("c");
     const told = dag("told", { stop: over }, (d) => {
       d.task("train", { on: [start(a)], retries: 1, retryDelay: "1s" }, (_, ctx) => {
-        const n = ctx.startedBy.find((heard) => a.is(heard))?.value;
+        const n = ctx.startSignals.find((heard) => a.is(heard))?.value;
         seen.push(`train ${n}`);
         if (n === 2 && seen.filter((each) => each === "train 2").length === 1) throw new Error("once more");
       });
       d.task("serve", { lifetime: "streaming", on: [start(all(a, b)), restart(c)] }, async (_, ctx) => {
-        seen.push(`serve ${ctx.startedBy.map(({ key, value, version }) => `${key}=${value}@${version}`)}`);
+        seen.push(`serve ${ctx.startSignals.map(({ key, value, version }) => `${key}=${value}@${version}`)}`);
         await aborted(ctx.abort);
       });
-      d.task("plain", (_, ctx) => void seen.push(`plain ${ctx.startedBy.length}`));
+      d.task("plain", (_, ctx) => void seen.push(`plain ${ctx.startSignals.length}`));
     });
     const signals = [
       ...[1, 2, 3].map((value) => ({ key: "a", value })),
@@ -424,7 +424,7 @@ describe("onSignal", () => {
     }
   }
   const reacting = dag("reacting", { stop: over }, (d) => {
-    d.add("judge", new Judge({ limit: 5 }));
+    d.operator("judge", new Judge({ limit: 5 }));
     d.task("sends", { on: [start(a)] }, (_, ctx) => ctx.send(score, 7));
   });
 

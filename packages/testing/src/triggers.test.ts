@@ -246,7 +246,7 @@ describe("a trigger without an entry", () => {
 
   test("lets a sensor time out with its own code", async () => {
     const sensors = dag("sensors", (d) => {
-      d.add("file", new FileSensor({ path: "/nowhere", timeout: "1h" }));
+      d.operator("file", new FileSensor({ path: "/nowhere", timeout: "1h" }));
     });
     const run = await runDag(sensors, { triggers: { file: undefined } });
     expect(run.task("file").error).toMatchObject({ code: "TW_SENSOR_TIMEOUT" });
@@ -254,7 +254,7 @@ describe("a trigger without an entry", () => {
 
   test("is rejected for a sensor that polls, although its task would be retried", async () => {
     const looking = dag("looking", (d) => {
-      d.add("file", new FileSensor({ path: "/a", mode: "poke" }), { retries: 5 });
+      d.operator("file", new FileSensor({ path: "/a", mode: "poke" }), { retries: 5 });
     });
     await expect(runDag(looking)).rejects.toMatchObject({ code: "TW_TEST_NO_EVENT" });
     await expect(runDag(looking, { triggers: { file: endWith.skip() } })).rejects.toThrow(/polls/);

@@ -16,8 +16,8 @@ export default dag("waiting", {}, (d) => {
     await ctx.until("pause", new TimeDeltaTrigger({ delta: "300ms" }));
     return (await ctx.until("done", new JobDone({ job: "7" }), { timeout: "1h" })).rows;
   });
-  const file = d.add("file", new FileSensor({ path: "/nowhere/a.csv" }));
-  d.add("report", new TriggerDagRunOperator({ dagId: "report", runId: "r1" }), { after: file });
+  const file = d.operator("file", new FileSensor({ path: "/nowhere/a.csv" }));
+  d.operator("report", new TriggerDagRunOperator({ dagId: "report", runId: "r1" }), { after: file });
   d.task("flaky", { retries: 1, retryDelay: "200ms" }, (_, ctx) => {
     if (ctx.tryNumber === 1) throw new Error("not yet");
   });

@@ -98,7 +98,7 @@ describe("a broken file", () => {
       `import { dag, HttpSensor } from "tradewind";\nexport default dag("x", (d) => {\n  ${line}\n});\n`;
     await folder.write({
       "option.js": around(`d.task("a", { retires: 1 }, () => 1);`),
-      "sensor.js": around(`d.add("job", new HttpSensor({ url: "https://x.example", verb: "GET" }));`),
+      "sensor.js": around(`d.operator("job", new HttpSensor({ url: "https://x.example", verb: "GET" }));`),
       "trigger.js": around(`d.trigger("t", { run() {} });`),
       "early.js": around(`const a = d.task("a", { after: b }, () => 1);\n  const b = d.task("b", () => 1);`),
     });

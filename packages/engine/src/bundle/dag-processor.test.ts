@@ -157,7 +157,7 @@ class Fails extends Operator<Args, number> {
   override execute(): number { throw new Error("on line five"); }
 }
 export const fails = new Fails({ n: 1 });
-export default dag("a", {}, (d) => { d.add("t", fails); });
+export default dag("a", {}, (d) => { d.operator("t", fails); });
 `,
   });
   await processorOn(test.db, folder).runOnce();

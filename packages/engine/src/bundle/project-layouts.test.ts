@@ -179,7 +179,7 @@ it("resolves npm workspaces, TypeScript sources of their packages, and the links
       "[Size.Large, rows, again, top]",
     ),
     "apps/dags/b.ts": `import { dag } from "tradewind"; import { Count } from "@acme/kit/op";
-      export default dag("b", (d) => { d.add("t", new Count({ n: 9 })); });`,
+      export default dag("b", (d) => { d.operator("t", new Count({ n: 9 })); });`,
     "node_modules/@acme/.keep": "",
   });
   const link = (from: string, to: string) => symlink(to, join(root.path, from));
@@ -199,7 +199,7 @@ it("runs a DAG of one copy of the SDK with parts from a package that has another
       export class Count extends Operator<{ n: number }, number> { override execute() { return this.args.n; } }
       export const daily = cron("0 2 * * *", "UTC"); export const nothing = () => skip("no rows"); export const copy = COPY;`,
     "a.ts": `import { dag } from "tradewind"; import { copy, Count, daily } from "@acme/kit";
-      export default dag("counts", { schedule: daily, docs: copy }, (d) => { d.add("t", new Count({ n: 9 })); });`,
+      export default dag("counts", { schedule: daily, docs: copy }, (d) => { d.operator("t", new Count({ n: 9 })); });`,
     "b.ts": `import { dag } from "tradewind"; import { nothing } from "@acme/kit";
       export default dag("skips", (d) => { d.task("t", () => nothing()); });`,
   });

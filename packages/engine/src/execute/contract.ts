@@ -45,7 +45,7 @@ export interface Workload {
   readonly run: RunFacts;
   readonly conf: Json;
   /** The versions of the signals that started this try. */
-  readonly startedBy?: readonly number[];
+  readonly startSignals?: readonly number[];
   /** All of these signals, in this order; left out: they are read when the child requests them. */
   readonly signals?: readonly ReceivedSignal[];
   /** The grace period of a streaming task, which does not end by itself. Left out for other tasks. */

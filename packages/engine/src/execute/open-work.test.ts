@@ -65,7 +65,7 @@ export default dag("testing", (d) => {
   d.task("forgotten", (_, ctx) => { void load(ctx.params.file); });
   d.task("allowed", { openWork: "allow" }, (_, ctx) => { void load(ctx.params.file); });
   d.task("skips", (_, ctx) => { void load(ctx.params.file); return skip(); });
-  d.add("submits", new Submit());
+  d.operator("submits", new Submit());
   d.task("process", () => { spawn("sleep", ["5"]); });
   d.task("deferredWork", () => { setTimeout(() => console.log("later"), 5_000); });
   d.task("unref", () => { setTimeout(() => console.log("later"), 5_000).unref(); AbortSignal.timeout(5_000); });

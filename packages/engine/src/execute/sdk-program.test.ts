@@ -39,7 +39,7 @@ export default dag("testing", (d) => {
     await ctx.send(rows, 1, { onSuccess: true });
     return { stopped: ctx.abort.reason.message };
   });
-  d.add("serve", new Serve());
+  d.operator("serve", new Serve());
   d.task("asks", async (_, ctx) => { await ctx.variable("nowhere"); });
   d.task("returns", () => ({ at: 1n }));
   d.task("unanswered", async (_, ctx) => { await ctx.variable("broken"); });

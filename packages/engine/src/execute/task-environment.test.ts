@@ -37,7 +37,7 @@ const withEnv = dag("with_env", {
   });
   d.task("replaces", () => { process.env = { ...process.env, LEFT: "x" }; });
   d.task("throws", () => { throw new Error("thrown in " + process.env.MODE); });
-  d.add("asked", new Asked());
+  d.operator("asked", new Asked());
   d.task("prints", {
     env: { PGPASSWORD: db.password, TOKEN: variable("api_token"), HIDDEN_KEY: variable("plain") },
   }, () => {

@@ -66,8 +66,8 @@ beforeAll(async () => {
       };
       const watermark = signal("watermark", hourly);
       const model = signal<string>("model");
-      const hourOf = (ctx: TaskContext) => ctx.startedBy.find((heard) => watermark.is(heard))?.value.hour;
-      const seen = (ctx: TaskContext) => ctx.startedBy.map(({ key, value }) => key + "=" + JSON.stringify(value)).join(" ");
+      const hourOf = (ctx: TaskContext) => ctx.startSignals.find((heard) => watermark.is(heard))?.value.hour;
+      const seen = (ctx: TaskContext) => ctx.startSignals.map(({ key, value }) => key + "=" + JSON.stringify(value)).join(" ");
 
       export const hours = dag("hours", { stop: signal("end.hours") }, (d) => {
         d.task("train", { on: [start(watermark)], retries: 2, retryDelay: 20 }, async (_, ctx) => {
@@ -96,7 +96,7 @@ beforeAll(async () => {
         }
         async execute(ctx: TaskContext) { note("judged " + seen(ctx)); }
       }
-      export const judging = dag("judging", { stop: signal("end.judging") }, (d) => void d.add("judge", new Judge()));
+      export const judging = dag("judging", { stop: signal("end.judging") }, (d) => void d.operator("judge", new Judge()));
     `,
   });
   scheduler = await rig.scheduler();

@@ -40,7 +40,7 @@ describe("deferrals under faults", () => {
           for (let i = 0; i < ${MANY}; i++) d.trigger("t" + i, new Never({ key: "many" }), { timeout: "1h" });
         });
         export const plain = dag("plain", {}, (d) => {
-          d.add("a", new Plain({ key: "plain" }), { pool: "tight" });
+          d.operator("a", new Plain({ key: "plain" }), { pool: "tight" });
           d.task("b", { pool: "default_pool" }, () => "b");
         });
         export const wrong = dag("wrong", {}, (d) => {
@@ -67,7 +67,7 @@ describe("deferrals under faults", () => {
         });
         export const step = dag("step", {}, (d) => {
           d.task("f", { retries: 1, retryDelay: 0 }, async (_, ctx) => {
-            await ctx.once("submit", async () => { await gate("step"); appendFileSync(${JSON.stringify(rig.root)} + "/submitted", "x"); });
+            await ctx.step("submit", async () => { await gate("step"); appendFileSync(${JSON.stringify(rig.root)} + "/submitted", "x"); });
             return ctx.tryNumber;
           });
         });
@@ -76,13 +76,13 @@ describe("deferrals under faults", () => {
           go() { return "?"; }
         }
         export const both = dag("both", { runTimeout: 3000 }, (d) => {
-          d.add("f", new Gated());
+          d.operator("f", new Gated());
         });
         class Bell extends Sensor<void, object> {
           override trigger() { return new WebhookTrigger({ name: "bell" }); }
         }
         export const skewed = dag("skewed", {}, (d) => {
-          d.add("bell", new Bell({ mode: "poke", interval: 50 }));
+          d.operator("bell", new Bell({ mode: "poke", interval: 50 }));
           d.task("late", async (_, ctx) => ctx.until("x", new Never({ key: "late" }), { timeout: 1500 }).then(() => "?", (e) => e.name));
         });
         export const fine = dag("fine", {}, (d) => { d.task("f", () => "fine"); });

@@ -55,14 +55,14 @@ describe("deferrals", () => {
         const Plain = wait("plain");
 
         export const twice = dag("twice", {}, (d) => {
-          const a = d.add("a", new Twice({ key: "twice" }), { retries: 1, retryDelay: 0 });
+          const a = d.operator("a", new Twice({ key: "twice" }), { retries: 1, retryDelay: 0 });
           d.task("b", { inputs: { a } }, ({ a }) => a + "!");
         });
         export const steps = dag("steps", {}, (d) => {
           d.task("f", async (_, ctx) => {
-            const job = await ctx.once("submit", () => { note("submit"); return { id: 7 }; });
+            const job = await ctx.step("submit", () => { note("submit"); return { id: 7 }; });
             const first = await ctx.until("first", new Never({ key: "first" }));
-            const double = await ctx.once("double", () => { note("double"); return first.n * 2; });
+            const double = await ctx.step("double", () => { note("double"); return first.n * 2; });
             const second = await ctx.until("second", new Never({ key: "second" }));
             return [job.id, first.n, double, second.n];
           });
@@ -74,16 +74,16 @@ describe("deferrals", () => {
           });
         });
         export const timeouts = dag("timeouts", {}, (d) => {
-          d.add("short", new Short(), { retries: 1, retryDelay: 0, onFailure: () => note("callback short") });
-          d.add("fatal", new Fatal(), { retries: 1, retryDelay: 0 });
-          d.add("soft", new Soft());
-          d.add("whole", new Plain(), { timeout: 400 });
+          d.operator("short", new Short(), { retries: 1, retryDelay: 0, onFailure: () => note("callback short") });
+          d.operator("fatal", new Fatal(), { retries: 1, retryDelay: 0 });
+          d.operator("soft", new Soft());
+          d.operator("whole", new Plain(), { timeout: 400 });
         });
         export const plain = dag("plain", {}, (d) => {
-          d.add("a", new Plain(), { onSuccess: () => note("callback plain") });
+          d.operator("a", new Plain(), { onSuccess: () => note("callback plain") });
         });
         export const pooled = dag("pooled", {}, (d) => {
-          d.add("a", new Plain(), { pool: "counted" });
+          d.operator("a", new Plain(), { pool: "counted" });
           d.task("b", { pool: "counted", priority: -5 }, () => "b");
         });
         export const node = dag("node", {}, (d) => {
@@ -287,7 +287,7 @@ describe("deferrals", () => {
           }
         }
         export default dag("over", {}, (d) => {
-          d.add("held", new Held());
+          d.operator("held", new Held());
           d.task("fired", async (_, ctx) => (await ctx.until("x", new Never({ key: "a" }))).n);
           d.task("late", async (_, ctx) => ctx.until("x", new Never({ key: "b" }), { timeout: 1500 }).then(() => "?", (e) => e.name));
         });

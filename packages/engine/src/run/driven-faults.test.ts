@@ -66,14 +66,14 @@ const dags = (root: string) => `
     }
   }
   export const judging = dag("judging", { stop: signal("end") }, (d) => {
-    d.add("judge", new Judge({ of: "score" }));
+    d.operator("judge", new Judge({ of: "score" }));
     const gate = d.task("gate", (_, ctx) => file(ctx.run.id));
     d.task("count", { after: [gate], on: [start(signal("behind"))] }, (_, ctx) => { note(ctx.run.id + " count"); });
   });
   export const timed = dag("timed", { stop: signal("end") }, (d) => {
-    d.add("judge", new Judge({ of: "late" }), { onSignalTimeout: "300ms" });
+    d.operator("judge", new Judge({ of: "late" }), { onSignalTimeout: "300ms" });
   });
-  export const grading = dag("grading", { stop: signal("end") }, (d) => { d.add("judge", new Judge({ of: "grade" })); });
+  export const grading = dag("grading", { stop: signal("end") }, (d) => { d.operator("judge", new Judge({ of: "grade" })); });
   export const plain = dag("plain", {}, (d) => { d.task("only", () => 1); });
 `;
 

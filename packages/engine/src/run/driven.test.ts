@@ -97,7 +97,7 @@ beforeAll(async () => {
         }
       }
       export const reacting = dag("reacting", { stop: signal("end.reacting") }, (d) => {
-        d.add("judge", new Judge({ limit: 5 }));
+        d.operator("judge", new Judge({ limit: 5 }));
       });
       export const ordinary = dag("ordinary", {}, (d) => {
         const first = d.task("first", () => { note("first"); });

@@ -18,7 +18,7 @@ const DAGS = `
   const ROOT = "@ROOT@";
   const order = signal("order");
   const record = (ctx) => {
-    const orders = ctx.startedBy.map(({ value }) => value);
+    const orders = ctx.startSignals.map(({ value }) => value);
     appendFileSync(ROOT + "/" + ctx.run.id, [ctx.taskId, ...orders].join(" ") + "\\n");
   };
   const load = async (_, ctx) => {

@@ -39,13 +39,13 @@ describe("mapped tasks", () => {
         }
         export const waiting = dag("waiting", {}, (d) => {
           const pairs = cross(["x", "y"], [1, 2]);
-          const done = d.mapAdd("later", { over: pairs }, ([name, n]) => new Later({ name: name + n }));
+          const done = d.mapOperator("later", { over: pairs }, ([name, n]) => new Later({ name: name + n }));
           d.task("all", { inputs: { done } }, ({ done }) => done);
         });
 
         export const edited = dag("edited", {}, (d) => {
           const list = d.task("list", () => JSON.parse(readFileSync(root + "/items", "utf8")));
-          const each = d.map("each", { over: list, label: (n) => \`item \${n}\` }, (n, _, ctx) => ctx.once("plus", () => n + 1));
+          const each = d.map("each", { over: list, label: (n) => \`item \${n}\` }, (n, _, ctx) => ctx.step("plus", () => n + 1));
           d.task("sum", { inputs: { each }, rule: "allDone" }, ({ each }) => each.length);
         });
 

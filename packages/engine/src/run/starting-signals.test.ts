@@ -21,7 +21,7 @@ beforeAll(async () => {
       const root = ${JSON.stringify(rig.root)};
       const digest = (value: unknown) => createHash("sha1").update(JSON.stringify(value)).digest("hex");
       const note = (ctx: TaskContext) => appendFileSync(root + "/" + ctx.run.id,
-        ctx.startedBy.map(({ key, value, version }) => key + "@" + version + "=" + digest(value)).join(" ") + "\\n");
+        ctx.startSignals.map(({ key, value, version }) => key + "@" + version + "=" + digest(value)).join(" ") + "\\n");
       const parts = Array.from({ length: ${PARTS} }, (_, at) => signal("part." + at));
       export const starting = dag("starting", { stop: signal("end") }, (d) => {
         d.task("work", { on: [start(signal("go"))], retries: 1 }, async (_, ctx) => {

@@ -27,10 +27,10 @@ const PARENTS = `
     const one = d.dag("one", score, { inputs: { region }, params: ({ region }) => ({ region }) });
     const all = d.mapDag("all", score, { over: ["us", "asia"], params: (region) => ({ region }) });
     const far = d.dag("far", chain);
-    const run = d.add("run", new TriggerDagRunOperator({ dag: score, conf: { region: "run" }, wait: true }));
+    const run = d.operator("run", new TriggerDagRunOperator({ dag: score, conf: { region: "run" }, wait: true }));
     const by = (region: string) => new TriggerDagRunOperator({ dagId: "score", conf: { region }, wait: true, outputs: ["result"] });
-    const named = d.add("named", by("id"));
-    const blank = d.add("blank", by("empty"));
+    const named = d.operator("named", by("id"));
+    const blank = d.operator("blank", by("empty"));
     d.task("report", { inputs: { one, all, far, run, named, blank } }, ({ one, all, far, run, named, blank }) =>
       [one, ...all, far, run.outputs, named.outputs?.result ?? null, blank.outputs]);
   });
@@ -39,7 +39,7 @@ const PARENTS = `
     const empty = d.dag("empty", score, { params: { region: "empty" } });
     d.task("after", { after: empty }, () => 1);
     d.dag("misfit", score, { params: { region: 7 as never } });
-    d.add("typo", new TriggerDagRunOperator({ dagId: "score", conf: { region: "id" }, wait: true, outputs: ["result", "nope"] }));
+    d.operator("typo", new TriggerDagRunOperator({ dagId: "score", conf: { region: "id" }, wait: true, outputs: ["result", "nope"] }));
   });
   export const holding = dag("holding", (d) => { d.dag("sub", hanging); });
   export const limited = dag("limited", (d) => { d.mapDag("sub", hanging, { over: [1, 2, 3], limit: 1 }); });
@@ -62,7 +62,7 @@ const PARENTS = `
     d.task("mail", { after: latest }, () => 1);
   });
   export const crashing = dag("crashing", (d) => {
-    d.add("run", new Gated({ dagId: "score", conf: { region: "gated" }, wait: true, outputs: ["result"] }));
+    d.operator("run", new Gated({ dagId: "score", conf: { region: "gated" }, wait: true, outputs: ["result"] }));
   });
 `;
 

@@ -23,19 +23,19 @@ beforeAll(async () => {
       }
       class Late extends WebhookSensor { override startFrom() { return null; } }
       export const sensors = dag("sensors", (d) => {
-        d.add("defer", new FileSensor(wait));
-        d.add("poke", new FileSensor({ ...wait, mode: "poke" }));
-        d.add("soft", new FileSensor({ ...wait, softFail: true }));
-        d.add("late", new Late({ name: "never", timeout: 300 }));
-        d.add("operator", new Waits());
+        d.operator("defer", new FileSensor(wait));
+        d.operator("poke", new FileSensor({ ...wait, mode: "poke" }));
+        d.operator("soft", new FileSensor({ ...wait, softFail: true }));
+        d.operator("late", new Late({ name: "never", timeout: 300 }));
+        d.operator("operator", new Waits());
       });
       export const strict = dag("strict", (d) => { d.task("t", () => 1); });
       export const triggers = dag("triggers", (d) => {
-        d.add("unknown", new TriggerDagRunOperator({ dagId: "no_such_dag" }));
-        d.add("misfit", new TriggerDagRunOperator({ dagId: "strict", conf: { region: 7 } }));
+        d.operator("unknown", new TriggerDagRunOperator({ dagId: "no_such_dag" }));
+        d.operator("misfit", new TriggerDagRunOperator({ dagId: "strict", conf: { region: 7 } }));
         const eu = { dagId: "strict", conf: { region: "eu" }, logicalDate: "2026-01-01T00:00:00Z" };
-        const dated = d.add("dated", new TriggerDagRunOperator(eu));
-        d.add("again", new TriggerDagRunOperator(eu), { after: dated });
+        const dated = d.operator("dated", new TriggerDagRunOperator(eu));
+        d.operator("again", new TriggerDagRunOperator(eu), { after: dated });
       });`,
   });
   const schema = { type: "object", properties: { region: { type: "string" } } };

@@ -45,8 +45,8 @@ beforeAll(async () => {
       const params = { "~standard": { version: 1, vendor: "x", validate: (value: unknown) => ({ value: { who: "ada", ...(value as object) } }) } } as never;
       const told = { onCancel: (ctx: CancelContext) => note("task " + ctx.wait + " " + JSON.stringify(ctx.trigger) + " " + ctx.cause) };
 
-      export const job = dag("job", { params }, (d) => { d.add("a", new Job({ job: "j" }), { retries: 1, retryDelay: 0 }); });
-      export const late = dag("late", { params }, (d) => { d.add("a", new Job({ job: "l", timeout: 200 })); });
+      export const job = dag("job", { params }, (d) => { d.operator("a", new Job({ job: "j" }), { retries: 1, retryDelay: 0 }); });
+      export const late = dag("late", { params }, (d) => { d.operator("a", new Job({ job: "l", timeout: 200 })); });
       export const fn = dag("fn", (d) => {
         d.task("a", told, async (_, ctx) => (await ctx.until("x", new Never({ key: "f" }))).n);
       });
@@ -64,10 +64,10 @@ beforeAll(async () => {
       });
       export const mapped = dag("mapped", { params }, (d) => {
         const list = d.task("list", () => ["x", "y"]);
-        d.mapAdd("a", { over: list }, (item) => new Job({ job: item }));
+        d.mapOperator("a", { over: list }, (item) => new Job({ job: item }));
       });
       export const killed = dag("killed", { params }, (d) => {
-        d.add("a", new Job({ job: "k", kill: ${JSON.stringify(`${rig.root}/killed`)} }));
+        d.operator("a", new Job({ job: "k", kill: ${JSON.stringify(`${rig.root}/killed`)} }));
       });
     `,
   });

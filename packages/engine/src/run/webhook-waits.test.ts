@@ -40,10 +40,10 @@ beforeAll(async () => {
           const both = await ctx.until("both", all({ a: hook("a"), b: hook("b") }));
           return [first.body, both.a.body, both.b.body];
         });
-        d.add("methods", new Three(), { after: before });
+        d.operator("methods", new Three(), { after: before });
         d.trigger("node", hook("a"), { after: before });
-        d.add("sensor", new WebhookSensor({ name: "a" }), { after: before });
-        d.add("poke", new WebhookSensor({ name: "a", mode: "poke", interval: 20 }), { after: before });
+        d.operator("sensor", new WebhookSensor({ name: "a" }), { after: before });
+        d.operator("poke", new WebhookSensor({ name: "a", mode: "poke", interval: 20 }), { after: before });
         d.task("later", { after: before }, async (_, ctx) =>
           (await ctx.until("third", new WebhookTrigger({ name: "a", after: new Date(Date.now() + 3_600_000) }), { timeout: 500 }).catch(() => ({ body: "none" }))).body);
       });`,

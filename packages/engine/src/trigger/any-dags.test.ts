@@ -50,13 +50,13 @@ beforeAll(async () => {
           return index;
         });
         d.task("by_signal", async (_, ctx) => {
-          await ctx.once("send", async () => { await ctx.send(sent, 5); return 0; });
+          await ctx.step("send", async () => { await ctx.send(sent, 5); return 0; });
           const first = await ctx.until("first", any({ never, sent }));
-          await ctx.once("send again", async () => { await ctx.send(sent, 6); return 0; });
+          await ctx.step("send again", async () => { await ctx.send(sent, 6); return 0; });
           const { decision } = await ctx.until("nested", { there, decision: any({ six: sent.equals(6), seven: sent.equals(7) }) });
           return [first.name === "sent" && first.event.value, decision.name, decision.event.value];
         });
-        d.add("deferred", new Deferring());
+        d.operator("deferred", new Deferring());
         d.trigger("node", any({ never, there }));
       });
     `,

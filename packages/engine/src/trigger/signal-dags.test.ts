@@ -41,7 +41,7 @@ beforeAll(async () => {
       export const twice = dag("twice", {}, (d) => {
         d.task("wait", async (_, ctx) => {
           const mine = signal<number>("mine").inRun();
-          await ctx.once("send", async () => { await ctx.send(signal<number>("mine"), 1); await ctx.send(signal<number>("mine"), 2); return 0; });
+          await ctx.step("send", async () => { await ctx.send(signal<number>("mine"), 1); await ctx.send(signal<number>("mine"), 2); return 0; });
           const first = await ctx.until("first", mine);
           const second = await ctx.until("second", mine);
           return [first.value, second.value];
@@ -57,7 +57,7 @@ beforeAll(async () => {
       };
       export const strict = dag("strict", {}, (d) => {
         d.task("wait", { retries: 3 }, async (_, ctx) => {
-          await ctx.once("send", async () => { for (const value of ["one", null, 3]) await ctx.send(signal("strict"), value); return 0; });
+          await ctx.step("send", async () => { for (const value of ["one", null, 3]) await ctx.send(signal("strict"), value); return 0; });
           const { value } = await ctx.until("number", signal("strict", isNumber).inRun(), { timeout: "1m" });
           return [value, ctx.tryNumber];
         });

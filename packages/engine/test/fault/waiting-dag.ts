@@ -90,8 +90,8 @@ function addTask(d: DagBuilder, task: WaitingTask, gates: string) {
   if (task.kind === "node") return d.trigger(id, triggerOf(first, { gates }) as Waitable<string>, options);
   if (task.kind === "function")
     return d.task(id, options, (_, ctx) => waits(task, gates, ctx as TaskContext));
-  if (task.kind === "start") return d.add(id, new WaitsFromStart({ task, gates }), options);
-  return d.add(id, new Waits({ task, gates }), options);
+  if (task.kind === "start") return d.operator(id, new WaitsFromStart({ task, gates }), options);
+  return d.operator(id, new Waits({ task, gates }), options);
 }
 
 /** The number of ended waits. */
@@ -136,7 +136,7 @@ async function waits(task: WaitingTask, gates: string, ctx: TaskContext): Promis
   record(ctx, "start");
   const script = waitsOf(task, ctx.tryNumber);
   for (const [step, wait] of script.entries()) {
-    await ctx.once(`once ${step}`, () => {
+    await ctx.step(`once ${step}`, () => {
       record(ctx, "once", { step });
       return step;
     });

@@ -213,7 +213,7 @@ export class DrivenLockstep {
     for (const { id, state, tries } of this.#movable()) {
       const causes = this.#causes.get(id) ?? [];
       this.#causes.set(id, causes);
-      if (state === "scheduled") causes[tries - 1] = this.#model.drive!.startedBy(id);
+      if (state === "scheduled") causes[tries - 1] = this.#model.drive!.startSignals(id);
     }
   }
 
@@ -367,7 +367,7 @@ export class DrivenLockstep {
       return [...model.instances()].map(({ node: { id }, state, tryNumber, maxTries, attempt }) => ({
         ...{ id, state, tryNumber, attempt, limit: limitOf(state, maxTries) },
         ...{ starts: drive!.starts(id), stopping: drive!.stopping(id), tickAt: drive!.tickAt(id) },
-        startedBy: drive!.startedBy(id),
+        startSignals: drive!.startSignals(id),
       }));
     };
     assert.deepEqual(describe(other), describe(this.#model));
@@ -493,15 +493,23 @@ export class DrivenLockstep {
         tries: tryNumber,
         limit,
         starts: drive.starts(id),
-        startedBy: drive.startedBy(id),
+        startSignals: drive.startSignals(id),
         isStopping: drive.stopping(id) !== null,
       };
     });
     const reference = engine.map(({ id }) => {
       const { cause, isStopping, limit, starts, state, tries } = this.#reference.task(id);
-      const startedBy = [...new Set([...cause.restarted, ...cause.started])];
+      const startSignals = [...new Set([...cause.restarted, ...cause.started])];
       return {
-        ...{ id, state, tries, limit: limitOf(state, limit), starts: starts.length, startedBy, isStopping },
+        ...{
+          id,
+          state,
+          tries,
+          limit: limitOf(state, limit),
+          starts: starts.length,
+          startSignals,
+          isStopping,
+        },
       };
     });
     assert.deepEqual(engine, reference, `after ${after}`);

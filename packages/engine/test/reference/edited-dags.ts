@@ -101,7 +101,7 @@ export function editedDag(seed: number): EditedDag {
       known.push("use");
     },
     () => add("sub", (o) => `const sub = d.dag("sub", child, { ${o} });`),
-    () => add("wait", (o) => `const wait = d.add("wait", new Waiting({}), { ${o} });`),
+    () => add("wait", (o) => `const wait = d.operator("wait", new Waiting({}), { ${o} });`),
   ];
   for (const part of random.shuffled(parts)) part();
   if (isDriven) {

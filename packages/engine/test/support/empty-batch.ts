@@ -24,5 +24,5 @@ export const EMPTY_BATCH: RunBatch = {
   drives: [],
   again: [],
   deadLetters: [],
-  startedBy: [],
+  startSignals: [],
 };

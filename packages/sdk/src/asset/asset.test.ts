@@ -176,7 +176,7 @@ describe("tasks", () => {
     ["TW_ASSET_INVALID", "payload[0] is a Date", (ctx) => ctx.produce(customers, [new Date() as never])],
     ["TW_ASSET_INVALID", "at the asset's address", (ctx) => ctx.produce(customers, ["x".repeat(70_000)])],
     ["TW_ASSET_INVALID", "a partition has", (ctx) => ctx.produce(customers, null, { partition: "" })],
-    ["TW_STEP_NESTED", "put it outside", (ctx) => ctx.once("s", () => ctx.produce(customers, null))],
+    ["TW_STEP_NESTED", "put it outside", (ctx) => ctx.step("s", () => ctx.produce(customers, null))],
   ])("rejects with %s: %s", async (code, words, run) => {
     const outcome = await attempt(one(run), "t", { host: new RecordingHost() });
     expect(outcome).toMatchObject({
@@ -195,7 +195,7 @@ describe("tasks", () => {
         return "done";
       }
     }
-    const defined = dag("x", (d) => void d.add("t", new Late({}), { produces: [customers] }));
+    const defined = dag("x", (d) => void d.operator("t", new Late({}), { produces: [customers] }));
     expect(await attempt(defined, "t")).toMatchObject({ kind: "failed", error: { code: "TW_SIGNAL_LOST" } });
   });
 });

@@ -122,18 +122,18 @@ export interface MapGroupOptions<O, Params = AnyParams> extends GroupOptions<Par
 }
 
 /**
- * Options of `d.add`; `inputs` is required if the operator declares its inputs.
- * @example const options: AddOptions<AnyInputs, "allDone", AnyParams> = { inputs: { rows }, rule: "allDone", retries: 3 };
+ * Options of `d.operator`; `inputs` is required if the operator declares its inputs.
+ * @example const options: OperatorOptions<AnyInputs, "allDone", AnyParams> = { inputs: { rows }, rule: "allDone", retries: 3 };
  */
-export type AddOptions<In, Rule extends TriggerRule, Params> = TaskOptions<Params> & {
+export type OperatorOptions<In, Rule extends TriggerRule, Params> = TaskOptions<Params> & {
   readonly rule?: Rule;
 } & (string extends keyof In
     ? { readonly inputs?: InputHandles }
     : { readonly inputs: HandlesFor<In, Rule> });
 
 type AddArguments<In, Rule extends TriggerRule, Params> = string extends keyof In
-  ? [options?: AddOptions<In, Rule, Params>]
-  : [options: AddOptions<In, Rule, Params>];
+  ? [options?: OperatorOptions<In, Rule, Params>]
+  : [options: OperatorOptions<In, Rule, Params>];
 
 /**
  * Adds tasks to a DAG; a task can only name handles that exist already, so a DAG cannot have a cycle.
@@ -164,9 +164,9 @@ export interface DagBuilder<Params = AnyParams> {
 
   /**
    * Adds a task from an operator.
-   * @example const rows = d.add("count", new Count({ table: "sales" }), { retries: 3 });
+   * @example const rows = d.operator("count", new Count({ table: "sales" }), { retries: 3 });
    */
-  add<R, O, In = AnyInputs, Rule extends TriggerRule = "allSuccess">(
+  operator<R, O, In = AnyInputs, Rule extends TriggerRule = "allSuccess">(
     id: string,
     operator: Operator<unknown, R, In> & O & ReturnsJson<R> & DefersWell<O, R, In>,
     ...options: AddArguments<In, Rule, Params>
@@ -312,9 +312,9 @@ export interface DagBuilder<Params = AnyParams> {
 
   /**
    * Like {@link map}, with an operator per item; the function creates it in the process that runs the item.
-   * @example const loaded = d.mapAdd("load", { over: tables }, (table) => new Copy({ table, to: "warehouse" }));
+   * @example const loaded = d.mapOperator("load", { over: tables }, (table) => new Copy({ table, to: "warehouse" }));
    */
-  mapAdd<
+  mapOperator<
     const O extends Over,
     R,
     Made,

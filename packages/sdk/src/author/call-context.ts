@@ -37,7 +37,7 @@ export function taskContext(
   plan: DagPlan,
   call: TaskCall,
   params: unknown,
-  parts: StepContext & SendContext & ProduceContext & { readonly startedBy: readonly StartSignal[] },
+  parts: StepContext & SendContext & ProduceContext & { readonly startSignals: readonly StartSignal[] },
 ): TaskContext {
   const begin = performance.now();
   const facts: AttemptFacts = {

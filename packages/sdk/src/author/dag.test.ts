@@ -172,7 +172,7 @@ test("returns a frozen DAG whose manifest is frozen JSON", () => {
 test("turns inputs and after into edges without duplicates", () => {
   const defined = build((d) => {
     const a = d.task("a", () => 1);
-    const b = d.add("b", new Load({ table: "t" }), { after: a });
+    const b = d.operator("b", new Load({ table: "t" }), { after: a });
     d.task("c", { inputs: { first: a, again: a }, after: [a, b] }, ({ first, again }) => first + again);
     d.task("e", { after: b }, () => {});
   });
@@ -373,7 +373,7 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
   "function to add": [
     "TW_BAD_OPTION",
     /d\.add takes an instance of an Operator class, got a function; use d\.task/,
-    (d) => d.add("t", (() => 1) as never),
+    (d) => d.operator("t", (() => 1) as never),
   ],
   "empty group": ["TW_EMPTY_GROUP", /group "g" has no tasks/, (d) => d.group("g", () => 1)],
   "async group": [

@@ -107,11 +107,11 @@ export class DraftBuilder {
     return this.#put(id, options, { kind: "shortCircuit", run, respectRules }, ["respectRules"]);
   }
 
-  add(id: string, operator: unknown, options?: unknown): Output<unknown> {
+  operator(id: string, operator: unknown, options?: unknown): Output<unknown> {
     if (!isOperator(operator)) {
       throw new DagDefinitionError(
         "TW_BAD_OPTION",
-        `${this.#where(id)}: d.add takes an instance of an Operator class, got ${show(operator)}; use d.task for a function`,
+        `${this.#where(id)}: d.operator takes an instance of an Operator class, got ${show(operator)}; use d.task for a function`,
       );
     }
     return this.#put(id, options, { kind: "operator", operator }, []);
@@ -136,8 +136,8 @@ export class DraftBuilder {
     return this.#putMapped(id, options, { kind: "map", run: run as unknown as MappedFunction });
   }
 
-  mapAdd(id: string, ...rest: unknown[]): Output<unknown> {
-    const [options, make] = this.#optionsAndFunction(id, rest, "mapAdd");
+  mapOperator(id: string, ...rest: unknown[]): Output<unknown> {
+    const [options, make] = this.#optionsAndFunction(id, rest, "mapOperator");
     return this.#putMapped(id, options, { kind: "mapOperator", make: make as unknown as MappedFunction });
   }
 

@@ -122,7 +122,7 @@ export class HandleCheck {
     }
     throw new DagDefinitionError(
       "TW_BAD_HANDLE",
-      `${where}: ${show(handle)} is not a handle; pass the value that d.task, d.add or d.group returned`,
+      `${where}: ${show(handle)} is not a handle; pass the value that d.task, d.operator or d.group returned`,
     );
   }
 

@@ -1,5 +1,5 @@
 /**
- * Handles: `d.task`, `d.add` and `d.group` return them; `inputs` and `after` take them. The owner of a handle is stored
+ * Handles: `d.task`, `d.operator` and `d.group` return them; `inputs` and `after` take them. The owner of a handle is stored
  * outside of it, so that a handle cannot be forged or serialised by accident.
  */
 import { DagDefinitionError, show } from "../check/errors.ts";

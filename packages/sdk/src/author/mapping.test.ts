@@ -46,7 +46,7 @@ describe("the manifest", () => {
       const twice = d.map("twice", { over: list, limit: 3 }, (n) => n * 2);
       d.mapGroup("each", { over: zip(twice, ["a", "b"]), limit: 2 }, (g, pair) => {
         const text = g.task("text", { inputs: { pair } }, ({ pair: [n, name] }) => [name, `${n}`]);
-        return g.mapAdd("copy", { over: text }, (from) => new Copy({ from }));
+        return g.mapOperator("copy", { over: text }, (from) => new Copy({ from }));
       });
     });
     expect(manifest.maps).toEqual([

@@ -60,7 +60,7 @@ export class Production {
       // After a wait the step is not repeated, so the attempt that succeeds would not have the event.
       throw new TaskError(
         "TW_STEP_NESTED",
-        `ctx.produce(${show(asset.uri)}) inside ctx.once(${show(step)}) would be lost after a wait; put it outside`,
+        `ctx.produce(${show(asset.uri)}) inside ctx.step(${show(step)}) would be lost after a wait; put it outside`,
       );
     }
     const value = {

@@ -192,21 +192,21 @@ describe("TriggerDagRunOperator", () => {
       tasks: { score: success({ best: 2 }), count: success(3), gone: { state: "skipped", value: undefined } },
     };
     const of = dag("x", (d) => {
-      const run = d.add(
+      const run = d.operator(
         "typed",
         new TriggerDagRunOperator({ dag: scores, conf: { region: "eu" }, wait: true }),
       );
       d.task("best", { inputs: { run } }, ({ run }) => {
         expectTypeOf(run.outputs).toEqualTypeOf<{ best: number } | null>();
       });
-      const other = d.add(
+      const other = d.operator(
         "named",
         new TriggerDagRunOperator({ dagId: "sales", wait: true, outputs: ["count", "gone"] }),
       );
       d.task("rows", { inputs: { other } }, ({ other }) => {
         expectTypeOf(other.outputs).toEqualTypeOf<{ readonly count: Json; readonly gone: Json } | null>();
       });
-      const none = d.add("none", new TriggerDagRunOperator({ dag: plain }));
+      const none = d.operator("none", new TriggerDagRunOperator({ dag: plain }));
       d.task("id", { inputs: { none } }, ({ none }) => {
         expectTypeOf(none.runId).toEqualTypeOf<string>();
         // @ts-expect-error nothing was waited for
@@ -236,7 +236,10 @@ describe("TriggerDagRunOperator", () => {
       error: { stack: "Error: there is no such DAG" },
     });
     const lenient = dag("y", (d) => {
-      d.add("t", new TriggerDagRunOperator({ dagId: "sales", wait: true, failOn: [], outputs: ["count"] }));
+      d.operator(
+        "t",
+        new TriggerDagRunOperator({ dagId: "sales", wait: true, failOn: [], outputs: ["count"] }),
+      );
     });
     expect(await attempt(lenient, "t", { host, ...ended("sales", "failed") })).toMatchObject({
       output: { state: "failed", outputs: null },

@@ -99,10 +99,10 @@ test("infers the output and the required inputs of an operator", () => {
   dag("operators", (d) => {
     const table = d.task("table", () => "sales");
     const numbers = d.task("numbers", () => [1, 2]);
-    expectTypeOf(d.add("count", new Count({ table: "sales" }), { retries: 3 })).toEqualTypeOf<
+    expectTypeOf(d.operator("count", new Count({ table: "sales" }), { retries: 3 })).toEqualTypeOf<
       Output<number>
     >();
-    expectTypeOf(d.add("join", new Join(), { inputs: { left: table, right: numbers } })).toEqualTypeOf<
+    expectTypeOf(d.operator("join", new Join(), { inputs: { left: table, right: numbers } })).toEqualTypeOf<
       Output<string>
     >();
   });
@@ -188,7 +188,7 @@ class Alone extends Sensor {
 test("infers the output of an operator that defers", () => {
   dag("deferring", (d) => {
     const rows = d.task("rows", () => 1);
-    expectTypeOf(d.add("x", new Deferring({ path: "/a" }), { inputs: { rows } })).toEqualTypeOf<
+    expectTypeOf(d.operator("x", new Deferring({ path: "/a" }), { inputs: { rows } })).toEqualTypeOf<
       Output<number>
     >();
   });
@@ -196,12 +196,12 @@ test("infers the output of an operator that defers", () => {
 
 test("infers the outputs of sensors and triggers", () => {
   dag("waiting", (d) => {
-    expectTypeOf(d.add("looking", new Looking({ table: "x", mode: "reschedule" }))).toEqualTypeOf<
+    expectTypeOf(d.operator("looking", new Looking({ table: "x", mode: "reschedule" }))).toEqualTypeOf<
       Output<number>
     >();
-    expectTypeOf(d.add("alone", new Alone())).toEqualTypeOf<Output<true>>();
-    expectTypeOf(d.add("soft", new Alone({ softFail: true }))).toEqualTypeOf<Output<true>>();
-    expectTypeOf(d.add("file", new FileSensor({ path: "/a", timeout: "1h" }))).toEqualTypeOf<
+    expectTypeOf(d.operator("alone", new Alone())).toEqualTypeOf<Output<true>>();
+    expectTypeOf(d.operator("soft", new Alone({ softFail: true }))).toEqualTypeOf<Output<true>>();
+    expectTypeOf(d.operator("file", new FileSensor({ path: "/a", timeout: "1h" }))).toEqualTypeOf<
       Output<FileEvent>
     >();
     expectTypeOf(d.trigger("trigger", new FileTrigger({ path: "/a" }))).toEqualTypeOf<Output<FileEvent>>();
@@ -211,9 +211,9 @@ test("infers the outputs of sensors and triggers", () => {
 test("infers steps from their functions and triggers", () => {
   dag("steps", (d) => {
     d.task("t", async (_, ctx) => {
-      expectTypeOf(ctx.once("a", async () => ({ id: 1 }))).resolves.toEqualTypeOf<{ id: number }>();
-      expectTypeOf(ctx.once("b", (): string | undefined => "")).resolves.toEqualTypeOf<string | null>();
-      expectTypeOf(ctx.once("c", () => (ctx.tryNumber > 1 ? skip() : 1))).resolves.toEqualTypeOf<number>();
+      expectTypeOf(ctx.step("a", async () => ({ id: 1 }))).resolves.toEqualTypeOf<{ id: number }>();
+      expectTypeOf(ctx.step("b", (): string | undefined => "")).resolves.toEqualTypeOf<string | null>();
+      expectTypeOf(ctx.step("c", () => (ctx.tryNumber > 1 ? skip() : 1))).resolves.toEqualTypeOf<number>();
       expectTypeOf(ctx.until("d", new FileTrigger({ path: "/a" }))).resolves.toEqualTypeOf<FileEvent>();
       const both = ctx.until("e", {
         f: new FileTrigger({ path: "/a" }),
@@ -325,6 +325,6 @@ class Reacting extends Operator<{ least: number }, number> {
 
 test("infers the output of an operator with onSignal", () => {
   dag("reacting", (d) => {
-    expectTypeOf(d.add("x", new Reacting({ least: 1 }))).toEqualTypeOf<Output<number>>();
+    expectTypeOf(d.operator("x", new Reacting({ least: 1 }))).toEqualTypeOf<Output<number>>();
   });
 });

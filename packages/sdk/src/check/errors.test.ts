@@ -43,7 +43,7 @@ test.each([
   ["an unknown option", () => new HttpSensor({ url: "https://x.example", verb: "GET" } as never)],
   ["a wrong value", () => new FileSensor({ path: 7 } as never)],
 ])("reports %s of a sensor with the name of the task", (_, sensor) => {
-  const defined = dag("x", (d) => void d.add("wait", sensor() as HttpSensor));
+  const defined = dag("x", (d) => void d.operator("wait", sensor() as HttpSensor));
   expect(() => defined[PROGRAM].describe()).toThrow(/^dag "x", task "wait": \w+Trigger: /);
 });
 

@@ -297,7 +297,7 @@ test("runs an operator with its arguments and inputs", async () => {
   }
   const defined = dag("x", (d) => {
     const parts = d.task("parts", () => ["a", "b"]);
-    d.add("join", new Join({ by: "-" }), { inputs: { parts } });
+    d.operator("join", new Join({ by: "-" }), { inputs: { parts } });
   });
   expect(await attempt(defined, "join", { inputs: { parts: success(["a", "b"]) } })).toMatchObject({
     output: "join:a-b",

@@ -12,9 +12,9 @@ import { type DagPlan, ITEM, RESOURCE, type TaskPlan } from "../author/plan.ts";
 import { Production } from "../author/producing.ts";
 import { show, TaskError, type TaskErrorCode, type TriggerErrorCode } from "../check/errors.ts";
 import { checkOutput } from "../check/output-check.ts";
-import { startingSignals } from "../schedule/started-by.ts";
 import { controlOf, type Rescheduled, type TaskSkipped } from "../signal/control.ts";
 import { Outbox } from "../signal/sending.ts";
+import { startingSignals } from "../signal/start-signals.ts";
 import { deferralOf, methodOf } from "../trigger/deferral.ts";
 import { isOperator, type Operator } from "../trigger/operator.ts";
 import { cancellable } from "./cancel.ts";
@@ -37,13 +37,13 @@ export async function runAttempt(plan: DagPlan, call: TaskCall): Promise<TaskOut
     if (missing instanceof Unreached) return missing.outcome;
     if (missing[0] !== undefined) throw missing[0];
     const params = await validateParams(plan.params, call.conf);
-    const startedBy = await startingSignals(task, call).catch(unreached);
-    if (startedBy instanceof Unreached) return startedBy.outcome;
+    const startSignals = await startingSignals(task, call).catch(unreached);
+    if (startSignals instanceof Unreached) return startSignals.outcome;
     const ctx = taskContext(plan, call, params, {
       ...steps.context(),
       ...outbox.context(),
       ...production.context(),
-      startedBy,
+      startSignals,
     });
     const given: Given = { ctx, inputs, made: null };
     const end = await ended(enter(task, call, given), steps);
@@ -154,7 +154,7 @@ async function enterMade(task: TaskPlan, call: TaskCall, given: Given): Promise<
   if (!isOperator(operator)) {
     throw new TaskError(
       "TW_MAP_OPERATOR",
-      `the function of d.mapAdd("${task.taskId}") must return an operator, got ${show(operator)}`,
+      `the function of d.mapOperator("${task.taskId}") must return an operator, got ${show(operator)}`,
     );
   }
   given.made = operator;

@@ -87,7 +87,7 @@ export type Remembered<R> = [undefined] extends [R] ? Exclude<R, undefined> | nu
 
 /**
  * The steps of a function: part of {@link TaskContext}.
- * @example const submitOnce = (ctx: StepContext) => ctx.once("submit", () => submit("sales"));
+ * @example const submitOnce = (ctx: StepContext) => ctx.step("submit", () => submit("sales"));
  */
 export interface StepContext {
   /**
@@ -96,13 +96,13 @@ export interface StepContext {
    * @example
    * ```ts
    * d.task("export", async (_, ctx) => {
-   *   const job = await ctx.once("submit", () => submit("sales"));
+   *   const job = await ctx.step("submit", () => submit("sales"));
    *   const { rows } = await ctx.until("done", new JobDone({ job }), { timeout: "6h" });
    *   return rows;
    * });
    * ```
    */
-  once<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
+  step<R>(name: string, work: (() => R) & ReturnsJson<R>): Promise<Remembered<Produced<R>>>;
   /**
    * Waits for a signal without a process. Signals sent since the run started count; each wait takes the next signal
    * after the last one taken in this try. A signal that its schema rejects is skipped with a warning, and the timeout
@@ -122,7 +122,7 @@ export interface StepContext {
   ): Promise<SignalEvent<Value>>;
   /**
    * Waits for one or several triggers without a process: the attempt ends, and after the event the function runs again
-   * from the top, so put side effects into `ctx.once`. Rejects with a {@link DeferralTimeoutError} or a {@link
+   * from the top, so put side effects into `ctx.step`. Rejects with a {@link DeferralTimeoutError} or a {@link
    * TriggerFailedError}. No `finally` runs when the attempt ends.
    *
    * @example
@@ -144,8 +144,8 @@ export interface StepContext {
 }
 
 /**
- * A signal that started a task: see {@link TaskContext.startedBy}.
- * @example d.task("log", (_, ctx) => ctx.startedBy.forEach((heard: StartSignal) => ctx.log.info(heard.key)));
+ * A signal that started a task: see {@link TaskContext.startSignals}.
+ * @example d.task("log", (_, ctx) => ctx.startSignals.forEach((heard: StartSignal) => ctx.log.info(heard.key)));
  */
 export interface StartSignal extends IncomingSignal {
   /** The problem if the schema rejects the value, otherwise null; `signal.is` is false for such a signal. */
@@ -219,14 +219,14 @@ export interface ProduceContext {
 export interface SendContext {
   /**
    * Sends a signal; it is durable when the promise resolves. With `onSuccess` it is sent together with the task's
-   * success. A function that waits runs again from the top: use `ctx.once` or `onSuccess` for a signal that must not be
+   * success. A function that waits runs again from the top: use `ctx.step` or `onSuccess` for a signal that must not be
    * sent twice.
    *
    * @example
    * ```ts
    * const trained = signal("model.trained", z.object({ name: z.string(), score: z.number() }));
    * d.task("train", async (_, ctx) => {
-   *   await ctx.once("tell", () => ctx.send(signal("training.began")));
+   *   await ctx.step("tell", () => ctx.send(signal("training.began")));
    *   await ctx.send(trained, { name: "prices", score: 0.93 }, { onSuccess: true });
    * });
    * ```
@@ -269,12 +269,12 @@ export interface TaskContext<Params = AnyParams>
    * ```ts
    * const watermark = signal("clicks.watermark", z.object({ hour: z.string() }));
    * d.task("train", { on: [start(watermark)] }, (_, ctx) => {
-   *   const hour = ctx.startedBy.find((heard) => watermark.is(heard))?.value.hour ?? "all of them";
+   *   const hour = ctx.startSignals.find((heard) => watermark.is(heard))?.value.hour ?? "all of them";
    *   ctx.log.info(`training ${hour}`);
    * });
    * ```
    */
-  readonly startedBy: readonly StartSignal[];
+  readonly startSignals: readonly StartSignal[];
   /** The asset events for which the run was created, as stored; empty for other runs. */
   readonly assetEvents: readonly AssetEvent[];
   readonly taskId: string;
@@ -315,7 +315,7 @@ export type Callback<Params = AnyParams> = (ctx: CallbackContext<Params>) => unk
  *   await cancelJob(job);
  * };
  * d.task("train", { onCancel }, async (_, ctx) => {
- *   const job = await ctx.once("submit", () => submit("train"));
+ *   const job = await ctx.step("submit", () => submit("train"));
  *   return (await ctx.until("done", new JobDone({ job }))).rows;
  * });
  * ```

@@ -52,7 +52,7 @@ export interface TaskCall {
   /** The run's conf as given; the program validates it against `params`. */
   readonly conf: Json;
   /** The versions of the signals that started this try. Missing if there are none. */
-  readonly startedBy?: readonly number[];
+  readonly startSignals?: readonly number[];
   /** The limit of the output as UTF-8 JSON; 256 MB if missing. */
   readonly maxOutputBytes?: number;
   readonly host: TaskHost;
@@ -89,9 +89,9 @@ export interface TaskHost {
   connection(id: string): Promise<ConnectionFacts | undefined>;
   /** Sets environment variables until this call has ended. Missing in engines without `env`. */
   environment?(values: Readonly<Record<string, string>>): void;
-  /** The recorded steps of this try by name: `ctx.once` and `ctx.until`. */
+  /** The recorded steps of this try by name: `ctx.step` and `ctx.until`. */
   recall(): Promise<Readonly<Record<string, JournalEntry>>>;
-  /** Records the result of a `ctx.once`; it is durable when the promise resolves. */
+  /** Records the result of a `ctx.step`; it is durable when the promise resolves. */
   remember(name: string, value: Json): Promise<void>;
   /** Runs `work` as the step of that name; `currentStep` returns the name in all code that it calls. */
   inStep<T>(name: string, work: () => Promise<T>): Promise<T>;
@@ -109,8 +109,8 @@ export interface TaskHost {
   runEnd(request: RunEndRequest): Promise<RunEnd | null>;
   /** Returns whether this is the newest scheduled run of its DAG. */
   isLatest(): Promise<boolean>;
-  /** The signals of the call's `startedBy` that are still in the log. Missing in engines without signals. */
-  startedBy?(): Promise<readonly ReceivedSignal[]>;
+  /** The signals of the call's `startSignals` that are still in the log. Missing in engines without signals. */
+  startSignals?(): Promise<readonly ReceivedSignal[]>;
   /** Sends a signal on behalf of this task; it is durable when the promise resolves. */
   send(signal: SignalToSend): Promise<{ readonly version: number }>;
   /** The unfinished work of this call, after its code has ended. Missing in engines that do not track it. */
@@ -173,7 +173,7 @@ export interface RunEnd {
 
 /** A completed step of a function task. */
 export type JournalEntry =
-  | { readonly kind: "once"; readonly value: Json }
+  | { readonly kind: "step"; readonly value: Json }
   | { readonly kind: "event"; readonly value: Json }
   | { readonly kind: "timeout"; readonly afterMs: number }
   | { readonly kind: "failed"; readonly error: ErrorFacts };

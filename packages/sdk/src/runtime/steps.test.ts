@@ -31,12 +31,12 @@ test("runs the work of a once only one time per try, and returns the journal's r
   const host = new RecordingHost();
   const calls: string[] = [];
   const defined = one(async (ctx) => {
-    const job = await ctx.once("submit", async () => {
+    const job = await ctx.step("submit", async () => {
       calls.push("submit");
       return { job: 7 };
     });
     const { size } = await ctx.until("export", file(), { timeout: "6h" });
-    const nothing = await ctx.once("note", () => void calls.push("note"));
+    const nothing = await ctx.step("note", () => void calls.push("note"));
     return [job, size, nothing];
   });
   expect(await attempt(defined, "t", { host })).toEqual({
@@ -49,7 +49,7 @@ test("runs the work of a once only one time per try, and returns the journal's r
     onTimeout: "resume",
     onFailure: "resume",
   });
-  expect(host.journal).toEqual({ submit: { kind: "once", value: { job: 7 } } });
+  expect(host.journal).toEqual({ submit: { kind: "step", value: { job: 7 } } });
   host.journal["export"] = { kind: "event", value: { path: "/data/in.csv", size: 3, mtime: "" } };
   expect(await attempt(defined, "t", { host })).toMatchObject({
     kind: "success",
@@ -73,9 +73,9 @@ test("returns a copy with null for undefined already in the first run", async ()
   const host = new RecordingHost();
   const shared = { list: [1] };
   const defined = one(async (ctx) => {
-    const copy = await ctx.once("copy", () => shared);
+    const copy = await ctx.step("copy", () => shared);
     copy.list.push(2);
-    return [shared.list, await ctx.once("nothing", () => undefined)];
+    return [shared.list, await ctx.step("nothing", () => undefined)];
   });
   expect(await attempt(defined, "t", { host })).toMatchObject({ output: [[1], null] });
 });
@@ -110,8 +110,8 @@ test("defers only after every running once has ended, including those that begin
   const work = gate();
   const defined = one(async (ctx) => {
     const chain = async () => {
-      await ctx.once("first", () => work.passed.then(() => 1));
-      await ctx.once("second", async () => 2);
+      await ctx.step("first", () => work.passed.then(() => 1));
+      await ctx.step("second", async () => 2);
     };
     await Promise.all([ctx.until("file", file()), chain()]);
   });
@@ -124,14 +124,14 @@ test("defers only after every running once has ended, including those that begin
   expect(isSettled).toBe(false);
   work.open();
   expect(await outcome).toMatchObject({ kind: "deferred", name: "file" });
-  expect(host.journal).toEqual({ first: { kind: "once", value: 1 }, second: { kind: "once", value: 2 } });
+  expect(host.journal).toEqual({ first: { kind: "step", value: 1 }, second: { kind: "step", value: 2 } });
 });
 
 test("fails the attempt if a once fails beside a wait", async () => {
   const defined = one((ctx) =>
     Promise.all([
       ctx.until("file", file()),
-      ctx.once("send", async () => {
+      ctx.step("send", async () => {
         throw new RangeError("refused");
       }),
     ]),
@@ -151,7 +151,7 @@ test("starts no further step beside a wait", async () => {
   const defined = one(async (ctx) => {
     void later.passed.then(() => {
       reached.open();
-      return ctx.once("late", () => void calls.push("late"));
+      return ctx.step("late", () => void calls.push("late"));
     });
     await ctx.until("file", file());
   });
@@ -253,7 +253,7 @@ test("counts waits of a branch that is slower than a new wait as used", async ()
   for (const name of ["a", "b", "c"]) host.journal[name] = { kind: "event", value: "then" };
   const defined = one(async (ctx) => {
     const slow = async () => {
-      await ctx.once("slow", () => new Promise<void>((resolve) => setImmediate(resolve)));
+      await ctx.step("slow", () => new Promise<void>((resolve) => setImmediate(resolve)));
       for (const name of ["a", "b", "c"]) await ctx.until(name, hour());
     };
     await Promise.all([ctx.until("new", hour()), slow()]);
@@ -288,32 +288,32 @@ test("rejects a wait that timed out or whose trigger failed, and fails the try w
 const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string; says: RegExp }> = {
   "a name twice": {
     run: async (ctx) => {
-      await ctx.once("a", () => 1);
-      await ctx.once("a", () => 2);
+      await ctx.step("a", () => 1);
+      await ctx.step("a", () => 2);
     },
     code: "TW_STEP_NAME",
     says: /ctx\.once\("a"\): the name was used before/,
   },
   "the name of a once for a wait": {
     run: async (ctx) => {
-      await ctx.once("a", () => 1);
+      await ctx.step("a", () => 1);
       await ctx.until("a", file());
     },
     code: "TW_STEP_NAME",
     says: /ctx\.until\("a"\): the name was used before/,
   },
   "an empty name": {
-    run: (ctx) => ctx.once("", () => 1),
+    run: (ctx) => ctx.step("", () => 1),
     code: "TW_STEP_NAME",
     says: /1 to 250 characters, .*got ""/,
   },
   "a once in a once": {
-    run: (ctx) => ctx.once("a", () => ctx.once("b", () => 1)),
+    run: (ctx) => ctx.step("a", () => ctx.step("b", () => 1)),
     code: "TW_STEP_NESTED",
     says: /ctx\.once\("b"\) inside ctx\.once\("a"\)/,
   },
   "a wait in a once": {
-    run: (ctx) => ctx.once("a", async () => (await ctx.until("b", file())).size),
+    run: (ctx) => ctx.step("a", async () => (await ctx.until("b", file())).size),
     code: "TW_STEP_NESTED",
     says: /ctx\.until\("b"\) inside ctx\.once\("a"\)/,
   },
@@ -329,7 +329,7 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     says: /a step's name is a text/,
   },
   "a once that was a wait": {
-    run: (ctx) => ctx.once("event", () => 1),
+    run: (ctx) => ctx.step("event", () => 1),
     code: "TW_STEP_KIND",
     says: /"event" was ctx\.until/,
   },
@@ -339,12 +339,12 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     says: /"done" was ctx\.once/,
   },
   "a result that is not JSON": {
-    run: (ctx) => ctx.once("a", () => ({ at: new Date() }) as never),
+    run: (ctx) => ctx.step("a", () => ({ at: new Date() }) as never),
     code: "TW_STEP_NOT_JSON",
     says: /result of ctx\.once\("a"\)\.at is a Date/,
   },
   "a result that is too large": {
-    run: (ctx) => ctx.once("a", () => "x".repeat(2_000_000)),
+    run: (ctx) => ctx.step("a", () => "x".repeat(2_000_000)),
     code: "TW_STEP_TOO_LARGE",
     says: /has 2000002 bytes/,
   },
@@ -354,7 +354,7 @@ test.each(Object.keys(refused))(
   "rejects %s without a retry, also if the author catches the error",
   async (name) => {
     const { run, code, says } = refused[name]!;
-    const journal = { event: { kind: "event", value: 1 }, done: { kind: "once", value: 1 } } as const;
+    const journal = { event: { kind: "event", value: 1 }, done: { kind: "step", value: 1 } } as const;
     const expected = { kind: "failed", retry: false, error: { code, message: expect.stringMatching(says) } };
     for (const swallow of [false, true]) {
       const host = new RecordingHost();
@@ -383,7 +383,7 @@ test("does not record a failed once, and ends the task on skip or fail in it", a
   for (const value of [skip("none"), fail("never")]) {
     outcomes.push(
       await attempt(
-        one((ctx) => ctx.once("a", () => value)),
+        one((ctx) => ctx.step("a", () => value)),
         "t",
         { host },
       ),
@@ -393,7 +393,7 @@ test("does not record a failed once, and ends the task on skip or fail in it", a
     { kind: "skipped", reason: "none" },
     { kind: "failed", retry: false },
   ]);
-  const flaky = one((ctx) => ctx.once("a", () => Promise.reject(new Error("flaky"))));
+  const flaky = one((ctx) => ctx.step("a", () => Promise.reject(new Error("flaky"))));
   expect(await attempt(flaky, "t", { host })).toMatchObject({ kind: "failed", retry: true });
   expect(host.journal).toEqual({});
 });
@@ -410,7 +410,7 @@ test("lets a branch, a short-circuit and the execute of an operator wait", async
     );
     d.task("big", { after: branch }, () => 1);
     d.shortCircuit("short", async (_, ctx) => (await ctx.until("file", file())).size > 1);
-    d.add("operator", new Waiting());
+    d.operator("operator", new Waiting());
   });
   const host = new RecordingHost();
   for (const id of ["branch", "short", "operator"]) {

@@ -1,9 +1,9 @@
 /**
- * `ctx.once` and `ctx.until`: the recorded steps of a function task, by name. After a wait the function runs again from
+ * `ctx.step` and `ctx.until`: the recorded steps of a function task, by name. After a wait the function runs again from
  * the top in a new process, and completed steps return their result from the journal.
  *
  * A wait is a promise that never settles, so that no `catch` or `finally` of the author runs; the attempt ends beside
- * it. The attempt ends only after every running `once` has ended, because a result that is not recorded would be
+ * it. The attempt ends only after every running `step` has ended, because a result that is not recorded would be
  * computed again.
  */
 
@@ -43,7 +43,7 @@ export class Steps {
   /** The part of the context that authors see. */
   context(): StepContext {
     return {
-      once: (name: string, work: () => unknown) => this.#once(name, work) as Promise<never>,
+      step: (name: string, work: () => unknown) => this.#step(name, work) as Promise<never>,
       until: (name: string, what: Waitable<unknown> | Members, options?: UntilOptions) =>
         this.#until(name, what, options) as Promise<never>,
     };
@@ -68,10 +68,10 @@ export class Steps {
     this.#isClosed = true;
   }
 
-  async #once(name: string, work: () => unknown): Promise<unknown> {
-    const entry = await this.#recall(name, "ctx.once");
-    if (entry?.kind === "once") return entry.value;
-    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.until", "ctx.once"));
+  async #step(name: string, work: () => unknown): Promise<unknown> {
+    const entry = await this.#recall(name, "ctx.step");
+    if (entry?.kind === "step") return entry.value;
+    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.until", "ctx.step"));
     const result = this.#perform(name, work);
     this.#underWay.add(result);
     const over = () => void this.#underWay.delete(result);
@@ -85,7 +85,7 @@ export class Steps {
     // Ends the task, as it would outside of the step.
     if (controlOf(value) !== null) throw value;
     const result = jsonCopy(value, {
-      root: `result of ctx.once(${show(name)})`,
+      root: `result of ctx.step(${show(name)})`,
       notJson: (message) => this.#refuse("TW_STEP_NOT_JSON", message),
       tooLarge: (message) =>
         this.#refuse("TW_STEP_TOO_LARGE", `${message}; store the data elsewhere and return its address`),
@@ -142,7 +142,7 @@ export class Steps {
       throw new DeferralTimeoutError(name, limit);
     }
     if (entry?.kind === "failed") throw new TriggerFailedError(name, entry.error);
-    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.once", "ctx.until"));
+    if (entry !== undefined) throw this.#refuse("TW_STEP_KIND", mismatch(name, "ctx.step", "ctx.until"));
     if (this.#pending !== null) {
       // Not thrown: the promise may not be awaited, and no `catch` runs for a wait.
       this.#deferral.reject(this.#refuse("TW_STEP_CONCURRENT", concurrent(this.#pending, name)));
@@ -171,12 +171,12 @@ export class Steps {
    * @throws TaskError if names change from resume to resume: such a task would wait forever.
    */
   async #checkReplay(begun: string): Promise<void> {
-    const waits = Object.entries((await this.#journal) ?? {}).filter(([, { kind }]) => kind !== "once");
+    const waits = Object.entries((await this.#journal) ?? {}).filter(([, { kind }]) => kind !== "step");
     const unused = waits.flatMap(([name]) => (this.#names.has(name) ? [] : [name]));
     if (unused.length >= MAX_UNUSED) throw this.#refuse("TW_STEP_UNSTABLE", unstable(unused, begun));
   }
 
-  /** Resolves when no `once` is running or about to begin. */
+  /** Resolves when no `step` is running or about to begin. */
   async #whenIdle(): Promise<void> {
     do {
       await Promise.allSettled(this.#underWay);
@@ -185,7 +185,7 @@ export class Steps {
   }
 
   /** The journal entry of that name, which is then reserved for the rest of the attempt. */
-  async #recall(name: string, asked: "ctx.once" | "ctx.until"): Promise<JournalEntry | undefined> {
+  async #recall(name: string, asked: "ctx.step" | "ctx.until"): Promise<JournalEntry | undefined> {
     this.#claim(name, asked);
     this.#journal ??= this.#call.host.recall();
     const journal = await this.#journal;
@@ -193,7 +193,7 @@ export class Steps {
     return Object.hasOwn(journal, name) ? journal[name] : undefined;
   }
 
-  #claim(name: string, asked: "ctx.once" | "ctx.until"): void {
+  #claim(name: string, asked: "ctx.step" | "ctx.until"): void {
     if (!isName(name)) {
       throw this.#refuse("TW_STEP_NAME", `${asked}: a step's name is ${NAME_FORM}, got ${show(name)}`);
     }
@@ -201,7 +201,7 @@ export class Steps {
     if (around !== null) {
       throw this.#refuse(
         "TW_STEP_NESTED",
-        `${asked}(${show(name)}) inside ctx.once(${show(around)}); put the steps one after the other`,
+        `${asked}(${show(name)}) inside ctx.step(${show(around)}); put the steps one after the other`,
       );
     }
     const method = this.#call.resumePoint?.method;
@@ -259,6 +259,6 @@ function unstable(unused: readonly string[], begun: string): string {
   const names = unused.slice(-MAX_SHOWN).map((name) => show(name));
   return (
     `ctx.until(${show(begun)}) began, but the events of ${unused.length} earlier waits were not used: ${names.join(", ")}. ` +
-    `A wait needs the same name on every resume. Build names from constants, loop indexes, inputs or results of ctx.once, not from the time or a random value`
+    `A wait needs the same name on every resume. Build names from constants, loop indexes, inputs or results of ctx.step, not from the time or a random value`
   );
 }

@@ -113,7 +113,7 @@ describe("ctx.until of a signal", () => {
     expect(await attempt(joint, "t", { host })).toMatchObject(invalid);
     host.journal["s"] = heard("sold", { id: 7 }, 5);
     const taken = one(async (ctx) => {
-      await ctx.once("s (2)", () => 1);
+      await ctx.step("s (2)", () => 1);
       await ctx.until("s", sold);
     });
     expect(await attempt(taken, "t", { host })).toMatchObject(invalid);
@@ -214,7 +214,7 @@ describe("an operator with onSignal", () => {
 
   const serve = new Serve({ least: 0.9 });
   const defined = dag("x", (d) => {
-    d.add("serve", serve);
+    d.operator("serve", serve);
     d.task("plain", () => 1);
   });
 
@@ -261,23 +261,23 @@ describe("an operator with onSignal", () => {
   });
 });
 
-describe("ctx.startedBy", () => {
+describe("ctx.startSignals", () => {
   class Hosted extends RecordingHost {
     readonly signals: readonly ReceivedSignal[];
     constructor(signals: readonly ReceivedSignal[]) {
       super();
       this.signals = signals;
     }
-    async startedBy() {
+    async startSignals() {
       return this.signals;
     }
   }
   const seen: (string | undefined)[] = [];
   const started = dag("x", (d) => {
     d.task("t", { on: [start(all(tick, sold.where({ id: "7" })))] }, (_, ctx) => {
-      const own = ctx.startedBy.find((each) => sold.is(each));
+      const own = ctx.startSignals.find((each) => sold.is(each));
       seen.push(own?.value.day.toISOString());
-      return ctx.startedBy.map(({ key, version, invalid }) => [key, version, invalid === null]);
+      return ctx.startSignals.map(({ key, version, invalid }) => [key, version, invalid === null]);
     });
   });
   const of = (key: string, value: Json, version: number) => {
@@ -286,7 +286,7 @@ describe("ctx.startedBy", () => {
 
   test("has the signals that started the try, parsed by the schemas of the task's rules", async () => {
     const host = new Hosted([of("tick", 1, 4), of("sold", { id: "7", day: "2027-01-04" }, 5)]);
-    const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
+    const outcome = await attempt(started, "t", { host, startSignals: [4, 5] });
     expect(outcome).toMatchObject({
       kind: "success",
       output: [
@@ -299,7 +299,7 @@ describe("ctx.startedBy", () => {
 
   test("warns about an invalid value or a lost signal, and continues", async () => {
     const host = new Hosted([of("sold", { id: "7", day: "x" }, 5)]);
-    const outcome = await attempt(started, "t", { host, startedBy: [4, 5] });
+    const outcome = await attempt(started, "t", { host, startSignals: [4, 5] });
     expect(outcome).toMatchObject({ kind: "success", output: [["sold", 5, false]] });
     expect(seen.at(-1)).toBeUndefined();
     expect(host.lines.map(({ message }) => message)).toEqual([
@@ -311,9 +311,10 @@ describe("ctx.startedBy", () => {
   test("is empty for other starts, and retries if the log cannot be read", async () => {
     expect(await attempt(started, "t")).toMatchObject({ kind: "success", output: [] });
     const host = new RecordingHost();
-    const startedBy = () => Promise.reject(Object.assign(new Error("away"), { code: "TASK_SERVICE_FAILED" }));
-    Object.assign(host, { startedBy });
-    expect(await attempt(started, "t", { host, startedBy: [4] })).toMatchObject({
+    const startSignals = () =>
+      Promise.reject(Object.assign(new Error("away"), { code: "TASK_SERVICE_FAILED" }));
+    Object.assign(host, { startSignals });
+    expect(await attempt(started, "t", { host, startSignals: [4] })).toMatchObject({
       kind: "failed",
       retry: true,
       error: { message: "away" },

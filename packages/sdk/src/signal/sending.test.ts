@@ -57,7 +57,7 @@ describe("ctx.send", () => {
   test("sends a signal in a step once per try, with any waits", async () => {
     const host = new RecordingHost();
     const defined = one(async (ctx) => {
-      await ctx.once("tell", () => ctx.send(tick, 1));
+      await ctx.step("tell", () => ctx.send(tick, 1));
       await ctx.until("more", tick);
     });
     expect(await attempt(defined, "t", { host })).toMatchObject({ kind: "deferred" });
@@ -127,7 +127,7 @@ describe("ctx.send with onSuccess", () => {
 
   test("rejects a call inside a step, which would be lost after a wait", async () => {
     const defined = one((ctx) =>
-      ctx.once("s", async () => void (await ctx.send(tick, 1, { onSuccess: true }))),
+      ctx.step("s", async () => void (await ctx.send(tick, 1, { onSuccess: true }))),
     );
     expect(await attempt(defined, "t")).toMatchObject({ kind: "failed", error: { code: "TW_STEP_NESTED" } });
   });
@@ -144,7 +144,7 @@ describe("ctx.send with onSuccess", () => {
     }
     expect(
       await attempt(
-        dag("x", (d) => void d.add("t", new Deferring())),
+        dag("x", (d) => void d.operator("t", new Deferring())),
         "t",
       ),
     ).toMatchObject({

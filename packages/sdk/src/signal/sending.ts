@@ -62,7 +62,7 @@ export class Outbox {
       // After a wait the step is not repeated, so the attempt that succeeds would not have the signal.
       throw new TaskError(
         "TW_STEP_NESTED",
-        `ctx.send(${show(signal.key)}) with onSuccess inside ctx.once(${show(step)}) would be lost after a wait; put it outside`,
+        `ctx.send(${show(signal.key)}) with onSuccess inside ctx.step(${show(step)}) would be lost after a wait; put it outside`,
       );
     }
     const { namespace, key } = signal;

@@ -92,7 +92,7 @@ function triggerOptions<Options extends object>(args: Options & SensorOptions): 
 
 /**
  * Waits for a moment; the output is that moment as an ISO text.
- * @example d.add("evening", new DateTimeSensor({ moment: (run) => new Date(run.runAfter.getTime() + 3_600_000) }));
+ * @example d.operator("evening", new DateTimeSensor({ moment: (run) => new Date(run.runAfter.getTime() + 3_600_000) }));
  */
 export class DateTimeSensor extends Sensor<{ readonly moment: MomentOfRun }, MomentEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -114,7 +114,7 @@ export class DateTimeSensor extends Sensor<{ readonly moment: MomentOfRun }, Mom
 
 /**
  * Waits for a duration from its first start; the output is the end of the wait as an ISO text.
- * @example d.add("cool_down", new TimeDeltaSensor({ delta: "2h" }));
+ * @example d.operator("cool_down", new TimeDeltaSensor({ delta: "2h" }));
  */
 export class TimeDeltaSensor extends StaticSensor<TimeDeltaOptions, MomentEvent> {
   override trigger() {
@@ -130,7 +130,7 @@ export class TimeDeltaSensor extends StaticSensor<TimeDeltaOptions, MomentEvent>
 
 /**
  * Waits for a file; the output has its path, size and time.
- * @example d.add("file", new FileSensor({ path: "/data/in/sales-*.csv", timeout: "6h", softFail: true }));
+ * @example d.operator("file", new FileSensor({ path: "/data/in/sales-*.csv", timeout: "6h", softFail: true }));
  */
 export class FileSensor extends PollingSensor<FileOptions, FileEvent> {
   override trigger() {
@@ -140,7 +140,7 @@ export class FileSensor extends PollingSensor<FileOptions, FileEvent> {
 
 /**
  * Waits for an HTTP response with the wanted status or JSON value; the output is the response.
- * @example d.add("ready", new HttpSensor({ url: "https://jobs.example/7", json: { path: "state", equals: "done" }, interval: "30s" }));
+ * @example d.operator("ready", new HttpSensor({ url: "https://jobs.example/7", json: { path: "state", equals: "done" }, interval: "30s" }));
  */
 export class HttpSensor extends PollingSensor<HttpOptions, HttpEvent> {
   override trigger() {
@@ -150,7 +150,7 @@ export class HttpSensor extends PollingSensor<HttpOptions, HttpEvent> {
 
 /**
  * Waits until a query returns a truthy value; the output has the row.
- * @example d.add("loaded", new SqlSensor({ connection: "warehouse", query: "SELECT count(*) FROM sales" }));
+ * @example d.operator("loaded", new SqlSensor({ connection: "warehouse", query: "SELECT count(*) FROM sales" }));
  */
 export class SqlSensor extends PollingSensor<SqlOptions, SqlEvent> {
   override trigger() {
@@ -169,7 +169,7 @@ export interface RunOfSensor extends TriggerPlace {
 
 /**
  * Waits for a task of another DAG, by default in the run with the same logical date.
- * @example d.add("sales", new ExternalTaskSensor({ dagId: "sales", taskId: "load" }));
+ * @example d.operator("sales", new ExternalTaskSensor({ dagId: "sales", taskId: "load" }));
  */
 export class ExternalTaskSensor extends Sensor<ExternalTaskOfOptions & RunOfSensor, ExternalTaskEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -185,7 +185,7 @@ export class ExternalTaskSensor extends Sensor<ExternalTaskOfOptions & RunOfSens
 
 /**
  * Waits for a run of another DAG, by default the run with the same logical date.
- * @example d.add("sales", new DagRunSensor({ dagId: "sales", states: ["success"] }));
+ * @example d.operator("sales", new DagRunSensor({ dagId: "sales", states: ["success"] }));
  */
 export class DagRunSensor extends Sensor<DagRunOfOptions & RunOfSensor, DagRunEvent> {
   override trigger({ run }: { readonly run: RunContext }) {
@@ -225,7 +225,7 @@ function whichRun(args: RunOfSensor, run: RunContext): WhichRun {
 
 /**
  * Waits for an object in S3; the output has its key, size and time.
- * @example d.add("export", new S3KeySensor({ bucket: "exports", key: "sales/*.parquet", wildcard: true, connection: "s3" }));
+ * @example d.operator("export", new S3KeySensor({ bucket: "exports", key: "sales/*.parquet", wildcard: true, connection: "s3" }));
  */
 export class S3KeySensor extends PollingSensor<S3KeyOptions, S3KeyEvent> {
   override trigger() {
@@ -235,7 +235,7 @@ export class S3KeySensor extends PollingSensor<S3KeyOptions, S3KeyEvent> {
 
 /**
  * Waits for objects in S3 whose keys have a prefix; the output has the keys.
- * @example d.add("parts", new S3PrefixSensor({ bucket: "exports", prefix: "sales/", minCount: 24 }));
+ * @example d.operator("parts", new S3PrefixSensor({ bucket: "exports", prefix: "sales/", minCount: 24 }));
  */
 export class S3PrefixSensor extends PollingSensor<S3PrefixOptions, S3PrefixEvent> {
   override trigger() {
@@ -245,7 +245,7 @@ export class S3PrefixSensor extends PollingSensor<S3PrefixOptions, S3PrefixEvent
 
 /**
  * Waits for a key in Redis; the output has its value.
- * @example d.add("released", new RedisKeySensor({ connection: "cache", key: "release:42" }));
+ * @example d.operator("released", new RedisKeySensor({ connection: "cache", key: "release:42" }));
  */
 export class RedisKeySensor extends PollingSensor<RedisKeyOptions, RedisKeyEvent> {
   override trigger() {
@@ -255,7 +255,7 @@ export class RedisKeySensor extends PollingSensor<RedisKeyOptions, RedisKeyEvent
 
 /**
  * Waits for an entry of a Redis stream, which is the output.
- * @example d.add("order", new RedisStreamSensor({ connection: "bus", stream: "orders", from: "0" }));
+ * @example d.operator("order", new RedisStreamSensor({ connection: "bus", stream: "orders", from: "0" }));
  */
 export class RedisStreamSensor extends StaticSensor<RedisStreamOptions, RedisStreamEvent> {
   override trigger() {
@@ -265,7 +265,7 @@ export class RedisStreamSensor extends StaticSensor<RedisStreamOptions, RedisStr
 
 /**
  * Waits for the end of a process on the triggerer's machine.
- * @example d.add("exported", new ProcessSensor({ pid: 4711, queue: "etl-host" }));
+ * @example d.operator("exported", new ProcessSensor({ pid: 4711, queue: "etl-host" }));
  */
 export class ProcessSensor extends StaticSensor<ProcessOptions, ProcessEvent> {
   override trigger() {
@@ -275,7 +275,7 @@ export class ProcessSensor extends StaticSensor<ProcessOptions, ProcessEvent> {
 
 /**
  * Waits for a call of a webhook; the output is the request.
- * @example d.add("approval", new WebhookSensor({ name: "approvals", timeout: "2d" }));
+ * @example d.operator("approval", new WebhookSensor({ name: "approvals", timeout: "2d" }));
  */
 export class WebhookSensor extends StaticSensor<WebhookOptions, WebhookEvent> {
   override trigger() {

@@ -28,7 +28,7 @@ class Export extends Operator<{ table: string }, string, { rows: number }> {
 
 const defined = dag("x", (d) => {
   const rows = d.task("rows", () => 3);
-  d.add("export", new Export({ table: "sales" }), { inputs: { rows } });
+  d.operator("export", new Export({ table: "sales" }), { inputs: { rows } });
   d.task("function", () => 1);
 });
 const inputs = { rows: success(3) };
@@ -103,7 +103,7 @@ test("rejects a deferral to a missing method, and a deferral from a function", a
     }
   }
   const wrong = dag("x", (d) => {
-    d.add("lost", new Lost());
+    d.operator("lost", new Lost());
     d.task("function", () => new Lost().execute() as never);
   });
   for (const id of ["lost", "function"]) {
@@ -130,7 +130,7 @@ test("rejects kwargs that are not JSON, without a retry", async () => {
   }
   expect(
     await attempt(
-      dag("x", (d) => void d.add("t", new Dated())),
+      dag("x", (d) => void d.operator("t", new Dated())),
       "t",
     ),
   ).toMatchObject({
@@ -140,17 +140,17 @@ test("rejects kwargs that are not JSON, without a retry", async () => {
   });
 });
 
-test("rejects ctx.until in a method after a deferral, and accepts ctx.once", async () => {
+test("rejects ctx.until in a method after a deferral, and accepts ctx.step", async () => {
   class Mixed extends Operator<void, number> {
     override execute() {
       return this.defer({ trigger: new FileTrigger({ path: "/a" }), method: "next" });
     }
     async next(ctx: TaskContext, event: FileEvent) {
-      const size = await ctx.once("size", () => event.size);
+      const size = await ctx.step("size", () => event.size);
       return size === 0 ? (await ctx.until("more", new FileTrigger({ path: "/b" }))).size : size;
     }
   }
-  const mixed = dag("x", (d) => void d.add("t", new Mixed()));
+  const mixed = dag("x", (d) => void d.operator("t", new Mixed()));
   const host = new RecordingHost();
   expect(await attempt(mixed, "t", { host, resumePoint: resumePoint("next") })).toMatchObject({
     kind: "success",
@@ -188,7 +188,7 @@ test("writes startFrom to the manifest: with a method, without a method, or not 
     }
   }
   const manifest = (operator: Begins) =>
-    dag("x", (d) => void d.add("t", operator))[PROGRAM].describe().tasks[0];
+    dag("x", (d) => void d.operator("t", operator))[PROGRAM].describe().tasks[0];
   const trigger = expect.objectContaining({ kind: "tradewind.file" });
   expect(manifest(new Begins({ how: "defer" }))?.startTrigger).toEqual({
     trigger,
@@ -215,7 +215,7 @@ test("writes startFrom to the manifest: with a method, without a method, or not 
       return 1;
     }
   }
-  expect(() => dag("x", (d) => void d.add("t", new Wrong()))[PROGRAM].describe()).toThrow(
+  expect(() => dag("x", (d) => void d.operator("t", new Wrong()))[PROGRAM].describe()).toThrow(
     'dag "x", task "t": startFrom names the method "gone", which its operator does not have',
   );
 });

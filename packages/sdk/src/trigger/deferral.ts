@@ -1,6 +1,6 @@
 /**
  * Deferral of an operator: the value of `this.defer`, and its compile-time checks. A class cannot be checked against
- * itself while its body is being compiled (`this` may be a subclass), so the value carries the types, and `d.add`
+ * itself while its body is being compiled (`this` may be a subclass), so the value carries the types, and `d.operator`
  * compares them.
  */
 

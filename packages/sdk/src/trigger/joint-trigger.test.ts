@@ -73,7 +73,7 @@ describe("any() of triggers", () => {
     }
     const defined = dag("x", { schedule: on(any(file, new Job({ id: "7" }))) }, (d) => {
       d.trigger("node", any(file, hook));
-      d.add("operator", new Waiting());
+      d.operator("operator", new Waiting());
     });
     const { schedule, tasks } = defined[PROGRAM].describe();
     expect(schedule).toMatchObject({ kind: "trigger", trigger: { kind: "tradewind.any" } });

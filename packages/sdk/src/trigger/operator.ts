@@ -15,7 +15,7 @@ declare const INPUTS: unique symbol;
 export type AnyInputs = Readonly<Record<string, unknown>>;
 
 /**
- * A reusable task: a class with arguments, a result and optional inputs, added to a DAG with `d.add`.
+ * A reusable task: a class with arguments, a result and optional inputs, added to a DAG with `d.operator`.
  * @see docs/guides/waiting.md#in-an-operator
  *
  * @example
@@ -26,7 +26,7 @@ export type AnyInputs = Readonly<Record<string, unknown>>;
  *     return countRows(db, this.args.table);
  *   }
  * }
- * const rows = d.add("count", new Count({ table: "sales" }), { retries: 3 }); // Output<number>
+ * const rows = d.operator("count", new Count({ table: "sales" }), { retries: 3 }); // Output<number>
  * ```
  */
 export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
@@ -72,7 +72,7 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
    *     return scored.is(heard) && heard.value.score >= this.args.least ? SignalAction.RESTART : SignalAction.NONE;
    *   }
    * }
-   * d.add("serve", new Serve({ least: 0.9 }), { lifetime: "streaming" });
+   * d.operator("serve", new Serve({ least: 0.9 }), { lifetime: "streaming" });
    * ```
    */
   onSignal?(heard: IncomingSignal, ctx: SignalContext): SignalAction | Promise<SignalAction>;
@@ -128,7 +128,7 @@ export abstract class Operator<Args = void, Result = void, Inputs = AnyInputs> {
 
   /**
    * Releases the worker until a trigger fires; then `method(ctx, event, kwargs, inputs)` runs in a new process. Return
-   * its result. `d.add` checks method, event and kwargs at compile time.
+   * its result. `d.operator` checks method, event and kwargs at compile time.
    *
    * @example
    * ```ts

@@ -39,7 +39,7 @@ class Looking extends Sensor<{ finds: unknown[] }, number> {
 }
 
 function of(sensor: Operator<unknown, unknown>) {
-  return dag("x", (d) => void d.add("t", sensor));
+  return dag("x", (d) => void d.operator("t", sensor));
 }
 
 async function run(sensor: Operator<unknown, unknown>, call: Partial<TaskCall> = {}) {

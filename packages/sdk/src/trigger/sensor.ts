@@ -57,7 +57,7 @@ const LONGEST_INTERVAL_MS = 3_600_000;
  *     return rows > 0 && rows;
  *   }
  * }
- * const rows = d.add("rows", new RowsArrived({ table: "sales", interval: "1m", mode: "reschedule" })); // Output<number>
+ * const rows = d.operator("rows", new RowsArrived({ table: "sales", interval: "1m", mode: "reschedule" })); // Output<number>
  * ```
  */
 export abstract class Sensor<Args = void, Value = true> extends Operator<SensorArgs<Args>, Value> {

@@ -3,7 +3,7 @@ import { attempt, RecordingHost } from "../../test/attempt-call.ts";
 import { dag, type TriggerDagRunArgs, TriggerDagRunOperator } from "../index.ts";
 
 function of(args: Omit<TriggerDagRunArgs, "dagId"> = {}) {
-  return dag("x", (d) => void d.add("t", new TriggerDagRunOperator({ dagId: "report", ...args })));
+  return dag("x", (d) => void d.operator("t", new TriggerDagRunOperator({ dagId: "report", ...args })));
 }
 
 test("creates one run per try, also if the call is repeated", async () => {

@@ -73,7 +73,7 @@ type Fitting<A> = A extends { readonly dag: Dag<infer Conf, infer _Result> }
 /**
  * An operator that creates a run of another DAG and, with `wait`, waits for it and returns its outputs.
  * @see docs/guides/subdags.md
- * @example d.add("report", new TriggerDagRunOperator({ dagId: "report", conf: { region: "eu" }, wait: true, timeout: "6h" }));
+ * @example d.operator("report", new TriggerDagRunOperator({ dagId: "report", conf: { region: "eu" }, wait: true, timeout: "6h" }));
  */
 export class TriggerDagRunOperator<const A extends TriggerDagRunArgs = TriggerDagRunArgs> extends Operator<
   A,

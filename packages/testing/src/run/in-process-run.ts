@@ -299,7 +299,7 @@ export class InProcessRun {
     this.#journal.begin(instance);
     this.#reports.record();
     const resumed = instance.resumedAttempt !== null;
-    const startedBy = this.#model.drive?.startedBy(node.id) ?? [];
+    const startSignals = this.#model.drive?.startSignals(node.id) ?? [];
     this.#journal.report({ type: "started", taskId: node.id, mapIndex, tryNumber, resumed });
     const call = {
       ...of,
@@ -310,9 +310,9 @@ export class InProcessRun {
       inputs: this.#journal.inputs(this.#model, instance),
       run: this.#facts,
       conf: structuredClone(this.#conf),
-      ...(startedBy.length > 0 && { startedBy }),
+      ...(startSignals.length > 0 && { startSignals }),
       host: {
-        startedBy: async () => this.#journal.signals.byVersion(startedBy),
+        startSignals: async () => this.#journal.signals.byVersion(startSignals),
         ...this.#journal.host(node.id, mapIndex),
         ...this.#memory.host(instance, attempt),
         check: (trigger: TriggerCall) => this.#check(instance, trigger),

@@ -59,8 +59,8 @@ test("fails the task if its run fails, creates one run per try, and skips the ta
 test("uses the end state and outputs that the test gives instead of running the DAG", async () => {
   const parent = dag("parent", (d) => {
     d.dag("sub", scores, { params: { region: "eu" } });
-    d.add("named", new TriggerDagRunOperator({ dagId: "sales", wait: true, outputs: ["count"] }));
-    d.add("typed", new TriggerDagRunOperator({ dag: scores, conf: { region: "us" }, wait: true }));
+    d.operator("named", new TriggerDagRunOperator({ dagId: "sales", wait: true, outputs: ["count"] }));
+    d.operator("typed", new TriggerDagRunOperator({ dag: scores, conf: { region: "us" }, wait: true }));
   });
   const event = { dagId: "", runId: "r", logicalDate: null, state: "success" };
   const run = await runDag(parent, {

@@ -52,7 +52,7 @@ test("delivers the signal of a notice to the run", async () => {
   const failed = signal("failed");
   const defined = dag("x", { endWhen: "batchDone" }, (d) => {
     d.task("broken", { onFailure: sendSignal(failed) }, fail("no disk"));
-    d.task("clean", { on: start(failed) }, (_, ctx) => ctx.startedBy.map(({ value }) => value as Json));
+    d.task("clean", { on: start(failed) }, (_, ctx) => ctx.startSignals.map(({ value }) => value as Json));
     d.task("slow", { retries: 1, retryDelay: "1m" }, (_, ctx) => {
       if (ctx.tryNumber === 1) throw new Error("once more");
     });

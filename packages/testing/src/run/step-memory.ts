@@ -3,7 +3,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import type { Instance } from "@tradewind/engine/model";
 import type { JournalEntry, TaskHost } from "@tradewind/sdk/program";
 
-/** The `ctx.once` of the calling code. */
+/** The `ctx.step` of the calling code. */
 const currentStep = new AsyncLocalStorage<string>();
 
 export type StepHost = Pick<TaskHost, "recall" | "remember" | "inStep" | "currentStep">;
@@ -23,7 +23,7 @@ export class StepMemory {
     return {
       recall: async () => structuredClone(Object.fromEntries(steps)),
       remember: async (name, value) => {
-        if (instance.attempt === attempt) return this.keep(instance, name, { kind: "once", value });
+        if (instance.attempt === attempt) return this.keep(instance, name, { kind: "step", value });
         const error = new Error("This attempt is no longer the current one.");
         throw Object.assign(error, { code: "TASK_ATTEMPT_SUPERSEDED" });
       },

@@ -66,6 +66,6 @@ export function audible(host: Host, silence: Silence): Host {
     runEnd: heard(host.runEnd),
     isLatest: heard(host.isLatest),
     send: heard(host.send),
-    ...(host.startedBy && { startedBy: heard(host.startedBy) }),
+    ...(host.startSignals && { startSignals: heard(host.startSignals) }),
   };
 }

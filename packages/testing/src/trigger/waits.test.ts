@@ -37,7 +37,7 @@ describe("time", () => {
     let submits = 0;
     const patient = dag("patient", (d) => {
       d.task("t", async (_, ctx) => {
-        const job = await ctx.once("submit", () => ++submits);
+        const job = await ctx.step("submit", () => ++submits);
         const at = await ctx.until("cooled", new TimeDeltaTrigger({ delta: "3d" }));
         const opened = await ctx.until("opening", new DateTimeTrigger({ moment: "2026-03-05T00:00:00Z" }));
         return { job, at, opened, submits };
@@ -80,7 +80,7 @@ describe("time", () => {
     let submits = 0;
     const forgetful = dag("forgetful", (d) => {
       d.task("t", { retries: 1, retryDelay: "1h" }, async (_, ctx) => {
-        const job = await ctx.once("submit", () => ++submits);
+        const job = await ctx.step("submit", () => ++submits);
         await ctx.until("x", new TimeDeltaTrigger({ delta: "2h" }));
         if (ctx.tryNumber === 1) throw new Error("no");
         return job;
@@ -168,7 +168,7 @@ describe("operators", () => {
     }
     const exported = dag("exported", (d) => {
       const n = d.task("n", () => 5);
-      d.add("export", new Export({ table: "sales" }), { inputs: { n } });
+      d.operator("export", new Export({ table: "sales" }), { inputs: { n } });
     });
     const urls: string[] = [];
     const run = await runDag(exported, {
@@ -186,7 +186,7 @@ describe("operators", () => {
   test("runs no code before a start trigger fires, and waits again in each try", async () => {
     let looks = 0;
     const imports = dag("imports", (d) => {
-      d.add("import", new Import({ path: "/data/a.csv" }), { retries: 1, retryDelay: "1h" });
+      d.operator("import", new Import({ path: "/data/a.csv" }), { retries: 1, retryDelay: "1h" });
     });
     const run = await runDag(imports, {
       triggers: { "import/load": () => (++looks === 1 ? endWith.fail("spoiled") : after("2h", FILE)) },
@@ -206,11 +206,11 @@ describe("operators", () => {
     const note = (ctx: CallbackContext) => calls.push(`${ctx.event} ${ctx.taskId} ${ctx.error?.code ?? ""}`);
     const callbacks = { onSuccess: note, onFailure: note, onRetry: note };
     const nodes = dag("nodes", (d) => {
-      const file = d.add("file", new FileSensor({ path: "/data/*.csv" }), callbacks);
+      const file = d.operator("file", new FileSensor({ path: "/data/*.csv" }), callbacks);
       d.task("size", { inputs: { file } }, ({ file }) => file.size);
-      d.add("broken", new FileSensor({ path: "/data/b" }), { retries: 1, ...callbacks });
-      d.add("ruled_out", new FileSensor({ path: "/data/c" }), callbacks);
-      d.add("ended", new FileSensor({ path: "/data/d" }), callbacks);
+      d.operator("broken", new FileSensor({ path: "/data/b" }), { retries: 1, ...callbacks });
+      d.operator("ruled_out", new FileSensor({ path: "/data/c" }), callbacks);
+      d.operator("ended", new FileSensor({ path: "/data/d" }), callbacks);
     });
     const run = await runDag(nodes, {
       triggers: {
@@ -283,7 +283,7 @@ describe("the end of a wait", () => {
     const onFailure = (ctx: CallbackContext) => calls.push(`${ctx.taskId} ${ctx.error?.code}`);
     const timeouts = dag("timeouts", { defaults: { retries: 1, retryDelay: "1h", onFailure } }, (d) => {
       for (const onTimeout of ["fail", "fatal", "skip"] as const)
-        d.add(onTimeout, new Waiting({ onTimeout }));
+        d.operator(onTimeout, new Waiting({ onTimeout }));
     });
     const run = await runDag(timeouts, { now: "2026-03-01" });
     expect(run.states).toEqual({ fail: "failed", fatal: "failed", skip: "skipped" });
@@ -330,11 +330,11 @@ describe("sensors that poll", () => {
     let looks = 0;
     const looking = dag("looking", (d) => {
       const url = "https://jobs.example/7";
-      d.add("poll", new HttpSensor({ url, mode: "reschedule", interval: "1h" }));
-      d.add("delta", new TimeDeltaSensor({ delta: "3h", mode: "reschedule", interval: "1h" }));
+      d.operator("poll", new HttpSensor({ url, mode: "reschedule", interval: "1h" }));
+      d.operator("delta", new TimeDeltaSensor({ delta: "3h", mode: "reschedule", interval: "1h" }));
       const moment = "2026-03-01T02:00:00.000Z";
-      d.add("moment", new DateTimeSensor({ moment, mode: "reschedule", interval: "1h" }));
-      d.add(
+      d.operator("moment", new DateTimeSensor({ moment, mode: "reschedule", interval: "1h" }));
+      d.operator(
         "late",
         new FileSensor({ path: "/a", mode: "reschedule", interval: "1h", softFail: true, timeout: "5h" }),
       );
@@ -365,8 +365,8 @@ describe("sensors that poll", () => {
   test("answers a poking sensor from the same entries, including errors", async () => {
     let looks = 0;
     const poking = dag("poking", (d) => {
-      d.add("file", new FileSensor({ path: "/a", mode: "poke", interval: "1ms" }));
-      d.add("broken", new FileSensor({ path: "/b", mode: "poke" }));
+      d.operator("file", new FileSensor({ path: "/a", mode: "poke", interval: "1ms" }));
+      d.operator("broken", new FileSensor({ path: "/b", mode: "poke" }));
     });
     const run = await runDag(poking, {
       triggers: { file: () => (++looks === 3 ? FILE : undefined), broken: new Error("no such disk") },
@@ -379,9 +379,12 @@ describe("sensors that poll", () => {
 test("records requested runs without creating them", async () => {
   const maker = dag("maker", (d) => {
     const conf = { region: "eu" };
-    d.add("report", new TriggerDagRunOperator({ dagId: "report", conf, runId: "r1", wait: true }));
-    d.add("again", new TriggerDagRunOperator({ dagId: "report", runId: "r1" }));
-    d.add("failing", new TriggerDagRunOperator({ dagId: "other", logicalDate: "2026-03-01", wait: true }));
+    d.operator("report", new TriggerDagRunOperator({ dagId: "report", conf, runId: "r1", wait: true }));
+    d.operator("again", new TriggerDagRunOperator({ dagId: "report", runId: "r1" }));
+    d.operator(
+      "failing",
+      new TriggerDagRunOperator({ dagId: "other", logicalDate: "2026-03-01", wait: true }),
+    );
   });
   const run = await runDag(maker, {
     concurrency: 1,
@@ -411,7 +414,7 @@ test("reports every wait when it begins", async () => {
       "t",
       async (_, ctx) => void (await ctx.until("x", new TimeDeltaTrigger({ delta: "1h" }), { timeout: "2h" })),
     );
-    d.add("s", new HttpSensor({ url: "https://x.example", mode: "reschedule", interval: "1h" }));
+    d.operator("s", new HttpSensor({ url: "https://x.example", mode: "reschedule", interval: "1h" }));
   });
   let looks = 0;
   await runDag(told, {

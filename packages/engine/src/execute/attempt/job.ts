@@ -47,7 +47,7 @@ export interface JobSettings {
 
 export type Job = AttemptJob | CallbackJob | ReactionJob;
 
-type JournalQuestion = Extract<Question, { what: "recall" | "remember" | "startedBy" }>;
+type JournalQuestion = Extract<Question, { what: "recall" | "remember" | "startSignals" }>;
 
 abstract class BaseJob {
   abstract readonly id: string;
@@ -108,7 +108,7 @@ abstract class BaseJob {
   /** Answers a request of user code. Secrets in the answer are masked in the log from now on. */
   async answer(ask: Question): Promise<Known | undefined> {
     const { services } = this.settings;
-    if (ask.what === "recall" || ask.what === "remember" || ask.what === "startedBy")
+    if (ask.what === "recall" || ask.what === "remember" || ask.what === "startSignals")
       return await this.journal(ask);
     if (ask.what === "check")
       return await services.check(ask.trigger, performance.now() - this.begunAt, this.runStartedAt);
@@ -225,8 +225,8 @@ export class AttemptJob extends BaseJob {
   protected override async journal(ask: JournalQuestion): Promise<Json | undefined> {
     const place = this.place();
     const { services } = this.settings;
-    if (ask.what === "startedBy")
-      return (await services.signals(this.workload.startedBy ?? [])) as unknown as Json;
+    if (ask.what === "startSignals")
+      return (await services.signals(this.workload.startSignals ?? [])) as unknown as Json;
     if (ask.what === "recall") return (await services.recall(place)) as unknown as Json;
     await services.remember(place, ask);
     return null;
@@ -234,10 +234,10 @@ export class AttemptJob extends BaseJob {
 
   message(): RunMessage {
     const { attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs } = this.workload;
-    const { bundlePath: bundle, conf, run, signals, startedBy } = this.workload;
+    const { bundlePath: bundle, conf, run, signals, startSignals } = this.workload;
     const call = {
       ...{ attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs, run, conf },
-      ...(startedBy && { startedBy }),
+      ...(startSignals && { startSignals }),
     };
     const logLimit = this.settings.maxLogBytes;
     return { k: "run", id: attempt, bundle, call, logLimit, ...(signals && { signals }) };

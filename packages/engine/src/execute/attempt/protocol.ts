@@ -44,7 +44,7 @@ interface Assignment<K extends string, C> {
 }
 
 export interface RunMessage extends Assignment<"run", TaskCall> {
-  /** The signals of `startedBy`; left out: the child requests them when they are needed. */
+  /** The signals of `startSignals`; left out: the child requests them when they are needed. */
   readonly signals?: readonly ReceivedSignal[];
 }
 export type CallbackMessage = Assignment<"callback", Omit<CallbackCall, "trigger">>;
@@ -78,7 +78,7 @@ export type Question =
   | { readonly what: "variable"; readonly key: string; readonly name?: string }
   | { readonly what: "connection"; readonly connectionId: string }
   | { readonly what: "recall" }
-  | { readonly what: "startedBy" }
+  | { readonly what: "startSignals" }
   | { readonly what: "remember"; readonly name: string; readonly value: Json }
   | { readonly what: "triggerRun"; readonly request: TriggerRunRequest }
   | { readonly what: "runEnd"; readonly request: RunEndRequest }
@@ -97,7 +97,7 @@ const TASKS: { readonly [W in Question["what"]]: (ask: Extract<Question, { what:
   variable: (ask) => `read variable "${ask.key}"`,
   connection: (ask) => `read connection "${ask.connectionId}"`,
   recall: () => "read the steps of this try",
-  startedBy: () => "read the signals that started this task",
+  startSignals: () => "read the signals that started this task",
   remember: (ask) => `keep the result of step "${ask.name}"`,
   send: (ask) => `send the signal "${ask.signal.key}"`,
   check: (ask) => `ask the trigger ${ask.trigger.kind}`,
@@ -155,7 +155,7 @@ function isQuestion(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
   if (raw.what === "variable") return typeof raw.key === "string" && isText(raw.name ?? null);
   if (raw.what === "connection") return typeof raw.connectionId === "string";
-  if (raw.what === "recall" || raw.what === "startedBy" || raw.what === "isLatest") return true;
+  if (raw.what === "recall" || raw.what === "startSignals" || raw.what === "isLatest") return true;
   if (raw.what === "remember") return typeof raw.name === "string" && raw.value !== undefined;
   if (raw.what === "triggerRun") return isRunRequest(raw.request);
   if (raw.what === "runEnd") return isRunEndRequest(raw.request);

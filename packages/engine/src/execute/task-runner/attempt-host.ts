@@ -39,7 +39,7 @@ export function watchCombinedSignals(): void {
   };
 }
 
-/** The name of the `ctx.once` whose code is running. */
+/** The name of the `ctx.step` whose code is running. */
 const steps = new AsyncLocalStorage<string>();
 
 interface Pending {
@@ -114,9 +114,10 @@ export class AttemptHost implements TaskHost {
     await this.#request({ what: "remember", name, value });
   }
 
-  async startedBy(): Promise<readonly ReceivedSignal[]> {
+  async startSignals(): Promise<readonly ReceivedSignal[]> {
     return (
-      this.#signals ?? (((await this.#request({ what: "startedBy" })) ?? []) as unknown as ReceivedSignal[])
+      this.#signals ??
+      (((await this.#request({ what: "startSignals" })) ?? []) as unknown as ReceivedSignal[])
     );
   }
 

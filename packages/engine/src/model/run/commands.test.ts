@@ -240,7 +240,7 @@ describe("start", () => {
     run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
     run.turn().begin("up").succeed("up").turn();
     expect(run.states.t).toBe("scheduled");
-    expect(run.model.drive!.startedBy("t")).toEqual([1]);
+    expect(run.model.drive!.startSignals("t")).toEqual([1]);
   });
 
   test("counts a start that ended with its run as a try, but not a start dropped by a closed run", () => {

@@ -8,7 +8,7 @@
  * its dependencies, or was marked by a user.
  *
  * A task that needs a start of its own and never had one is not required by the rules: its end stays. A start that ended
- * before the task started counts as its first try (orders.ts).
+ * before the task started counts as its first try (commands.ts).
  */
 import { Branches, type BranchVerdict } from "../graph/branches.ts";
 import type { Graph } from "../graph/graph.ts";

@@ -1,6 +1,6 @@
 /**
  * The state changes of an instance, with all fields that change along: its try, its wait, its times. run.ts (events) and
- * orders.ts (requests) decide which change is made.
+ * commands.ts (requests) decide which change is made.
  */
 
 import { Moments } from "../calendar/moments.ts";

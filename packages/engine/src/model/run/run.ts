@@ -207,7 +207,7 @@ export class RunModel {
     return from === "start" ? [...this.instances()] : failedAndAfter(this.#table, this.graph);
   }
 
-  /** Finished tasks with a waiting start begin again, unless their end has to be stored first (orders.ts). */
+  /** Finished tasks with a waiting start begin again, unless their end has to be stored first (commands.ts). */
   beginAgain(now: number, archive: (instance: Instance) => void): boolean {
     this.#moves.now = now;
     const hasBegun = this.#commands?.beginAgain(archive) === true;

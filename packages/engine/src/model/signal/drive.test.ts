@@ -107,10 +107,10 @@ describe("the stored state", () => {
     const starts = startsAfter([], drive.drainStarts());
     expect(starts.map(({ cause }) => cause)).toEqual([null, { start: [5, 6] }, { restart: [7] }]);
     const next = loaded({ stored, starts });
-    const seen = [next.startedBy("t")];
+    const seen = [next.startSignals("t")];
     for (let start = 0; start < 4; start++) {
       next.consumeStart("t");
-      seen.push(next.startedBy("t"));
+      seen.push(next.startSignals("t"));
     }
     expect(seen).toEqual([[8, 4], [], [5, 6], [7], []]);
   });

@@ -172,7 +172,7 @@ export class Drive {
   }
 
   /** The signals that caused the current try, those of a restart first; empty: it has another cause. */
-  startedBy(taskId: string): readonly number[] {
+  startSignals(taskId: string): readonly number[] {
     const { cause } = this.#task(taskId);
     return [...new Set([...(cause?.restart ?? []), ...(cause?.start ?? [])])];
   }

@@ -126,7 +126,7 @@ export function buildBatch(
   const signals: SignalWrite[] = [...extra.traces.states];
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
-  const startedBy = new Set<number>();
+  const startSignals = new Set<number>();
   for (const { actor, changes, drive, maps: mapped } of parts) {
     if (drive) drives.push(drive);
     if (mapped) maps.push({ runId: actor.id, ...mapped });
@@ -137,7 +137,7 @@ export function buildBatch(
         instances.push({ ...change, runId: actor.id });
       addSlotChange(slots, actor, change);
       const { instance } = change;
-      if (instance.state === "queued") addCauses(startedBy, actor, instance);
+      if (instance.state === "queued") addCauses(startSignals, actor, instance);
       if (hasNewTries(change))
         again.push({ runId: actor.id, taskId: instance.node.id, mapIndex: instance.mapIndex });
       if (SIGNALLED.has(instance.state)) signals.push(stateSignal(actor.run, instance));
@@ -186,7 +186,7 @@ export function buildBatch(
     drives,
     again,
     deadLetters: extra.traces.deadLetters,
-    startedBy: [...startedBy],
+    startSignals: [...startSignals],
   };
 }
 
@@ -194,7 +194,7 @@ export function buildBatch(
 const MAX_STARTING_SIGNALS = 1_000;
 
 function addCauses(to: Set<number>, { model }: RunActor, { node }: Instance): void {
-  const versions = model.drive?.startedBy(node.id) ?? [];
+  const versions = model.drive?.startSignals(node.id) ?? [];
   if (to.size + versions.length <= MAX_STARTING_SIGNALS) for (const version of versions) to.add(version);
 }
 

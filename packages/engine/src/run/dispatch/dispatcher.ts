@@ -293,12 +293,12 @@ function driven(
   { model }: RunActor,
   { node: { id, manifest } }: Instance,
   signals: StartingSignals,
-): Pick<Workload, "startedBy" | "signals" | "streamGraceMs"> {
+): Pick<Workload, "startSignals" | "signals" | "streamGraceMs"> {
   if (model.drive === null) return {};
-  const versions = model.drive.startedBy(id);
+  const versions = model.drive.startSignals(id);
   const read = versions.flatMap((version) => signals.get(version) ?? []);
   return {
-    ...(versions.length > 0 && { startedBy: versions }),
+    ...(versions.length > 0 && { startSignals: versions }),
     // All or none: the missing ones are large or deleted, which is decided when the process requests them.
     ...(read.length > 0 && read.length === versions.length && { signals: read }),
     ...(isStreaming(manifest) && { streamGraceMs: manifest.graceMs ?? GRACE_MS }),

@@ -146,7 +146,7 @@ it("drives rules and waits of runs with signals of the service only, and sends s
     "bridged.ts": `import { dag, signal, start } from "tradewind";
       export default dag("bridged", { stop: signal("over") }, (d) => {
         d.task("work", { on: [start(signal("go"))] }, async (_, ctx) => {
-          await ctx.send(signal("worked"), ctx.startedBy[0]?.value);
+          await ctx.send(signal("worked"), ctx.startSignals[0]?.value);
           await ctx.send(signal("done"), 1, { onSuccess: true });
         });
       });`,

@@ -464,7 +464,7 @@ CREATE INDEX deferral_since ON deferral (deferred_at) WHERE waits_on IS NOT NULL
 CREATE INDEX deferral_fired ON deferral (dag_run_id) WHERE fired_at IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX deferral_instance ON deferral (dag_run_id, task_id, map_index);
 
--- Steps that a function task has completed (`ctx.once`), by name, in each try.
+-- Steps that a function task has completed (`ctx.step`), by name, in each try.
 CREATE TABLE journal (
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id    text NOT NULL,

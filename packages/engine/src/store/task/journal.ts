@@ -36,7 +36,7 @@ const RECORD = statement(
 
 const RECALL = statement(
   "journal-recall",
-  `SELECT name, json_build_object('kind', 'once', 'value', value) AS entry FROM journal
+  `SELECT name, json_build_object('kind', 'step', 'value', value) AS entry FROM journal
    WHERE dag_run_id = $1 AND task_id = $2 AND map_index = $3 AND try_number = $4
    UNION ALL
    SELECT name, json_build_object('outcome', outcome, 'afterMs', extract(epoch FROM timeout_at - deferred_at) * 1000)
@@ -71,7 +71,7 @@ export async function recordedSteps(
 }
 
 type StoredEntry =
-  | Extract<JournalEntry, { kind: "once" }>
+  | Extract<JournalEntry, { kind: "step" }>
   | {
       readonly outcome:
         | { readonly kind: "event"; readonly payload: Json }

@@ -85,7 +85,7 @@ export interface RunBatch {
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
   /** Versions of the signals that started the queued attempts: read in the same round trip, for their processes. */
-  readonly startedBy: readonly number[];
+  readonly startSignals: readonly number[];
 }
 
 /** FOR SHARE: an edit or a take-over, which updates the row, waits for the batch or fails it; other batches do not. */
@@ -157,7 +157,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   const calls: Call[] = [];
   calls.push(call(FENCE, batch.jobId, column(batch.fences, "runId"), column(batch.fences, "generation")));
   if (batch.slots.size > 0) calls.push(call(SETTLE, [...batch.slots.keys()], [...batch.slots.values()]));
-  if (batch.startedBy.length > 0) calls.push(smallSignalsCall(batch.startedBy));
+  if (batch.startSignals.length > 0) calls.push(smallSignalsCall(batch.startSignals));
   if (batch.maps.length > 0) calls.push(...mapCalls(batch.maps));
   if (batch.births.length > 0) calls.push(birthCall(batch.births));
   if (batch.attempts.length > 0) calls.push(attemptCall(batch.attempts, batch));
@@ -181,12 +181,12 @@ export function settledPools(batch: RunBatch, results: readonly unknown[][]): Po
   return batch.slots.size > 0 ? (results[1] as PoolView[]) : [];
 }
 
-/** The signals of `startedBy` by version, from the results of `batchCalls`; large and deleted signals are missing. */
+/** The signals of `startSignals` by version, from the results of `batchCalls`; large and deleted signals are missing. */
 export function startingSignals(
-  batch: Pick<RunBatch, "slots" | "startedBy">,
+  batch: Pick<RunBatch, "slots" | "startSignals">,
   results: readonly unknown[][],
 ): ReadonlyMap<number, ReceivedSignal> {
-  const rows = batch.startedBy.length > 0 ? results[batch.slots.size > 0 ? 2 : 1] : [];
+  const rows = batch.startSignals.length > 0 ? results[batch.slots.size > 0 ? 2 : 1] : [];
   return new Map((rows as ReceivedSignal[]).map((signal) => [signal.version, signal]));
 }
 

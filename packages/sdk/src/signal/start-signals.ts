@@ -1,5 +1,5 @@
 /**
- * `ctx.startedBy`: the signals that started a try, read from the log when an attempt begins. An invalid value does not
+ * `ctx.startSignals`: the signals that started a try, read from the log when an attempt begins. An invalid value does not
  * fail the task: the rule has fired, and the task may not need the value.
  */
 
@@ -9,16 +9,16 @@ import type { StandardSchemaV1 } from "../check/standard-schema.ts";
 import type { StartSignal } from "../runtime/context.ts";
 import { errorFacts } from "../runtime/error-facts.ts";
 import type { ReceivedSignal, TaskCall } from "../runtime/program.ts";
-import { signalsSetBy } from "../signal/reaction.ts";
-import { receivedValue } from "../signal/signal.ts";
-import { fitsPattern } from "../signal/signal-key.ts";
-import { CONDITION } from "./condition.ts";
+import { CONDITION } from "../schedule/condition.ts";
+import { signalsSetBy } from "./reaction.ts";
+import { receivedValue } from "./signal.ts";
+import { fitsPattern } from "./signal-key.ts";
 
 /** Rejects if the engine cannot be queried; another attempt may succeed. */
 export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartSignal[]> {
-  const { host, startedBy: versions = [] } = call;
-  if (versions.length === 0 || host.startedBy === undefined) return [];
-  const found = await host.startedBy();
+  const { host, startSignals: versions = [] } = call;
+  if (versions.length === 0 || host.startSignals === undefined) return [];
+  const found = await host.startSignals();
   if (found.length < versions.length) {
     const lost = versions.filter((version) => found.every((each) => each.version !== version));
     host.log("warn", `the log no longer has all signals that started this task: ${lost.join(", ")}`);
