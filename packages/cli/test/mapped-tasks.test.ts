@@ -36,8 +36,8 @@ beforeAll(async () => {
   await server.addDag(manifestOf("maps", tasks, { maps }));
   await server.addJob("scheduler");
   run = await server.addRun("maps", { runId: "r1" });
-  for (const [mapIndex, state] of ["success", "failed", "none"].entries())
-    await server.addInstance(run, "load", { mapIndex, state, tryNumber: state === "none" ? 0 : 1 });
+  for (const [mapIndex, state] of ["success", "failed", "pending"].entries())
+    await server.addInstance(run, "load", { mapIndex, state, tryNumber: state === "pending" ? 0 : 1 });
   for (const mapIndex of [0, 1]) await server.addInstance(run, "each.work", { mapIndex, state: "success" });
   // The list of item 1 is empty: the instance that stands for its items is skipped, and so are later tasks.
   await server.addInstance(run, "each.work", { mapIndex: -3, state: "skipped" });

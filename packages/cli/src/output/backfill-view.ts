@@ -48,7 +48,7 @@ export function dryRunColumns(terminal: Terminal): readonly Column<DryRunDate>[]
     { title: "LOGICAL DATE", value: (date) => moment(date.logical_date) },
     {
       title: "WHAT WOULD HAPPEN",
-      value: (date) => INTENTIONS[date.action](date.state ?? "none"),
+      value: (date) => INTENTIONS[date.action](date.state ?? "pending"),
       paint: (date, cell) => (date.action === "kept" ? terminal.paint("dim", cell) : cell),
     },
   ];

@@ -29,5 +29,5 @@ export function paintStateNote(terminal: Terminal, state: string | null, text = 
 
 /** The API returns null for an instance that has not been scheduled yet. */
 export function stateName(state: string | null): string {
-  return state ?? "none";
+  return state ?? "pending";
 }

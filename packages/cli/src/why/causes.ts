@@ -52,7 +52,8 @@ export function causesOf(facts: RunFacts, place: Place): Promise<Cause[]> {
 /** What happens next to a task that is not blocked: it is being stopped, or will run again. */
 export async function outlookOf(facts: RunFacts, { mapIndex, taskId }: Place): Promise<Cause[]> {
   const { reasons, state } = await facts.verdict(taskId, mapIndex);
-  const isSettled = state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "none");
+  const isSettled =
+    state === "running" || state === "restarting" || ENDED_TASK_STATES.has(state ?? "pending");
   return isSettled
     ? reasons
         .filter(({ code }) => DRIVEN.has(code) || AGAIN.has(code))

@@ -67,7 +67,7 @@ function sentence(
     default:
       return run_state === "queued"
         ? "waits for its run to start."
-        : `has not started yet (${state ?? "none"}).`;
+        : `has not started yet (${state ?? "pending"}).`;
   }
 }
 

@@ -305,7 +305,7 @@ it("calls an onSignal again that has not answered within its timeout", async () 
 describe("a delayed run", () => {
   it("reads signals while its DAG is paused, and starts nothing until it is unpaused", async () => {
     const id = await rig.trigger("pooled", { runId: "paused" });
-    await inState(id, "work", "none");
+    await inState(id, "work", "pending");
     const pause = async (isPaused: boolean) => {
       await rig.db.transaction((tx) => setPaused(tx, ["pooled"], isPaused));
       rig.wakeUps.send("dags");
@@ -327,7 +327,7 @@ describe("a delayed run", () => {
     const holder = await rig.trigger("holding", { runId: "holder" });
     await inState(holder, "hold", "running");
     const id = await rig.trigger("pooled", { runId: "poor" });
-    await inState(id, "work", "none");
+    await inState(id, "work", "pending");
     await send("work", 1, 2, 3);
     await rig.until(async () => (await starts(id, "work")) === 2, "two pending starts");
     expect((await rig.states(id)).work).toBe("scheduled");

@@ -122,12 +122,12 @@ describe("rules", () => {
   it("starts a task and its downstream once per signal, and ends when it is closed", async () => {
     const id = await rig.trigger("counted");
     await inState(id, { plain: "success" });
-    expect((await rig.states(id)).train).toBe("none");
+    expect((await rig.states(id)).train).toBe("pending");
     for (const value of [1, 2, 3]) await send("a", value);
     await rig.until(async () => noted("train") === 3, "three trainings");
     await inState(id, { train: "success", check: "success", after: "success" });
     await rig.until(async () => noted("after check") >= 1, "the start by check's success");
-    expect((await rig.states(id)).both).toBe("none");
+    expect((await rig.states(id)).both).toBe("pending");
     await send("b", 1);
     await inState(id, { both: "success" });
     expect(noted("both")).toBe(1);
@@ -154,7 +154,7 @@ describe("rules", () => {
 
   it("stores the end of a task without downstream tasks and its next start in one transaction", async () => {
     const id = await rig.trigger("repeated");
-    await inState(id, { work: "none" });
+    await inState(id, { work: "pending" });
     const go = { namespace: "default", key: "go.repeated", value: null, sender: "test" };
     await sendSignals(rig.db, [go, go, go, go, go]);
     rig.wakeUps.send("signals");

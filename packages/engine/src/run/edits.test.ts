@@ -78,7 +78,7 @@ describe("edits of an active run", () => {
       id,
       rig.db.transaction((tx) => markTasks(tx, mark)),
     );
-    await rig.until(async () => (await rig.states(id)).after !== "none", "the downstream to start");
+    await rig.until(async () => (await rig.states(id)).after !== "pending", "the downstream to start");
     await rig.until(async () => !alive(pid), "the process to be gone");
     expect((await rig.tasks(id)).gate?.state).toBe("success");
     await rig.ended(id);

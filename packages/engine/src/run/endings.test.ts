@@ -102,7 +102,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     expect(await cancel(id)).toEqual({ found: true, changed: true });
     expect(await rig.run(id)).toMatchObject({ state: "running", end_reason: "cancelled by a test" });
     const left = { create: "success", "all.work": "failed", "all.next": "skipped" };
-    expect(await rig.states(id)).toEqual({ ...left, delete: "none" });
+    expect(await rig.states(id)).toEqual({ ...left, delete: "pending" });
     await untilTold("cancelled", "deletes");
     expect((await rig.run(id)).state).toBe("running");
     open("cancelled");

@@ -199,7 +199,7 @@ describe("groups with retries and callbacks", () => {
       async () => (await itemsOf(id)).some(({ map_index, state }) => map_index === 1 && state === "success"),
       "the end of the second try of item 1",
     );
-    expect((await rig.states(id)).out).toBe("none");
+    expect((await rig.states(id)).out).toBe("pending");
     await open("items");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "out")).toEqual([[10], [20, 20], [30]]);

@@ -39,7 +39,7 @@ const reaches = (id: number, state: string) =>
 const waitsForPast = (id: number) =>
   rig.until(async () => {
     const { a, before } = await rig.states(id);
-    return before === "success" && a === "none";
+    return before === "success" && a === "pending";
   }, `run ${id} to wait for an earlier run`);
 
 it("a manual run takes the slot of a later run that waits for it", async () => {

@@ -64,7 +64,9 @@ describe("a date that later runs wait for", () => {
   const waits = (id: number, task = "a") =>
     rig.until(async () => {
       const { [task]: it, ...others } = await rig.states(id);
-      return it === "none" && Object.values(others).every((state) => state === "success" || state === "none");
+      return (
+        it === "pending" && Object.values(others).every((state) => state === "success" || state === "pending")
+      );
     }, `run ${id} to wait`);
   const runOf = async (dagId: string, place: number) => (await desk.runsOf(dagId))[place]?.id ?? 0;
   const clear = async (id: number) => {

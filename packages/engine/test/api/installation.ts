@@ -138,7 +138,7 @@ export class Installation {
         dagRunId,
         taskId,
         instance.mapIndex ?? -1,
-        instance.state ?? "none",
+        instance.state ?? "pending",
         instance.tryNumber ?? 0,
         instance.maxTries ?? 0,
         instance.attempt ?? null,

@@ -170,7 +170,7 @@ function* order({ run, program, places, rows, witnessed }: RunFacts): Iterable<s
   const endedBefore = (other: ForetoldInstance, at: number): ReferenceState => {
     const row = rows.get(`${other.taskId}[${places.mapIndex(other)}]`);
     const end = row?.attempt ? witnessed.get(row.attempt)?.end : null;
-    return end && end.at > at ? "none" : (other.state as ReferenceState);
+    return end && end.at > at ? "pending" : (other.state as ReferenceState);
   };
   for (const { start } of witnessed.values()) {
     if (start.run !== run.run_id || start.dag !== run.dag_id) continue;

@@ -9,7 +9,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
   tasks: `SELECT t.dag_run_id AS run, t.task_id AS task, t.state, t.try_number AS try, t.attempt, t.executor_job AS job, t.pool,
                  t.pool_slots AS slots, t.limit_key, t.retry_at, t.reason
           FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id
-          WHERE r.state = 'running' AND t.state NOT IN ('none', 'success', 'failed', 'skipped', 'upstream_failed') LIMIT 40`,
+          WHERE r.state = 'running' AND t.state NOT IN ('pending', 'success', 'failed', 'skipped', 'upstream_failed') LIMIT 40`,
   pools: "SELECT name, slots, occupied FROM pool",
   jobs: "SELECT id, pid, state, now() - heartbeat_at AS since FROM job WHERE state = 'running'",
   triggers: `SELECT t.id, t.kind, t.args, t.owner_job, t.standby_job, t.wake_at - now() AS wakes_in, t.dag_id,

@@ -155,7 +155,7 @@ function* order({ run, program, instances, witnessed }: RunFacts): Iterable<stri
     const row = rows.get(task) as InstanceRow;
     const end = row.attempt === null ? null : witnessed.get(row.attempt)?.end;
     // Tasks that never ran are not in the ledger: they may have ended at any time.
-    return end && end.at > at ? "none" : (row.state as ReferenceState);
+    return end && end.at > at ? "pending" : (row.state as ReferenceState);
   };
   for (const { start } of witnessed.values()) {
     if (start.run !== run.run_id || start.dag !== run.dag_id) continue;

@@ -74,5 +74,5 @@ export class DrivenDemands {
 }
 
 function isUnderWay(state: DrivenState): boolean {
-  return state !== "none" && !isEnded(state);
+  return state !== "pending" && !isEnded(state);
 }

@@ -257,7 +257,7 @@ export class DrivenLockstep {
   }
 
   #movable(): DrivenTask[] {
-    return this.#reference.tasks().filter(({ state }) => state !== "none" && !isEnded(state));
+    return this.#reference.tasks().filter(({ state }) => state !== "pending" && !isEnded(state));
   }
 
   #attempt(pick: number, outcome: number): void {
@@ -454,7 +454,7 @@ export class DrivenLockstep {
     const drive = JSON.parse(this.#stored.drive) as StoredDrive & Editable;
     for (const { state, taskId, tryNumber } of rows) {
       const first = this.#stored.starts.find((start) => start.taskId === taskId);
-      if (!first || state !== "none" || tryNumber > 0) continue;
+      if (!first || state !== "pending" || tryNumber > 0) continue;
       if (first.cause !== null)
         drive.tasks = { ...drive.tasks, [taskId]: { ...drive.tasks?.[taskId], cause: first.cause } };
       this.#stored = { ...this.#stored, starts: this.#stored.starts.filter((start) => start !== first) };
@@ -533,7 +533,7 @@ interface Editable {
 function isClearable({ onlyFailed }: { readonly onlyFailed: boolean }): (row: EditableRow) => boolean {
   return ({ state, resumedAttempt }) => {
     if (onlyFailed) return state === "failed" || state === "upstream_failed";
-    return state !== "none" && (state !== "scheduled" || (resumedAttempt ?? null) !== null);
+    return state !== "pending" && (state !== "scheduled" || (resumedAttempt ?? null) !== null);
   };
 }
 

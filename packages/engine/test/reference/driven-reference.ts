@@ -34,7 +34,7 @@ export class DrivenReference {
     this.#tasks = upstreamFirst(manifest.tasks);
     const fresh = (task: TaskManifest): DrivenTask => ({
       id: task.taskId,
-      state: "none",
+      state: "pending",
       tries: 0,
       limit: task.retries,
       losses: 0,
@@ -143,7 +143,7 @@ export class DrivenReference {
     if (this.end() !== "running") this.#reopen();
     for (const id of mark) {
       const task = this.task(id);
-      if (task.state === "none") this.#endStart(task);
+      if (task.state === "pending") this.#endStart(task);
       this.#edit(task, as);
     }
     for (const id of clear) this.#clear(this.task(id));
@@ -187,7 +187,7 @@ export class DrivenReference {
       const { state } = task;
       const isUnderWay = ["running", "restarting", "deferred", "up_for_reschedule"].includes(state);
       const hasFailed = state === "up_for_retry" && as === "failed";
-      if (state === "none") this.#endStart(task);
+      if (state === "pending") this.#endStart(task);
       this.#edit(task, isUnderWay || hasFailed ? as : "skipped");
       // If the user ends the run as success, that also covers the tasks that have not begun.
       task.isImplied = task.state === "skipped" && as === "failed";
@@ -205,7 +205,7 @@ export class DrivenReference {
   #clear(task: DrivenTask): void {
     task.limit = task.tries + this.#manifestOf(task.id).retries;
     task.losses = 0;
-    this.#edit(task, ["queued", "running", "restarting"].includes(task.state) ? "restarting" : "none");
+    this.#edit(task, ["queued", "running", "restarting"].includes(task.state) ? "restarting" : "pending");
   }
 
   /** An edit replaces a stop in progress. */
@@ -275,7 +275,7 @@ export class DrivenReference {
       // The task waits for its upstream; its pending repetition was for the same upstream.
       if (!this.#needsStart(task.id)) this.#consumeStart(task);
       task.isHalfway = false;
-      this.#move(task, "none");
+      this.#move(task, "pending");
     }
   }
 
@@ -323,7 +323,7 @@ export class DrivenReference {
       case "up_for_reschedule":
         this.#beginAgain(task);
         return true;
-      case "none":
+      case "pending":
         return task.tries > 0;
       default:
         return false;
@@ -333,19 +333,19 @@ export class DrivenReference {
   #beginAgain(task: DrivenTask): void {
     task.limit = task.tries + this.#manifestOf(task.id).retries;
     task.isHalfway = false;
-    this.#move(task, "none");
+    this.#move(task, "pending");
   }
 
   #stop(task: DrivenTask): void {
     task.starts = [];
-    if (isEnded(task.state) || (task.state === "none" && task.tries === 0)) return;
+    if (isEnded(task.state) || (task.state === "pending" && task.tries === 0)) return;
     if (["queued", "running", "restarting"].includes(task.state)) task.isStopping = true;
     else this.#stopped(task);
   }
 
   #stopped(task: DrivenTask): void {
     task.isStopping = false;
-    const isWaiting = task.state === "none" && this.#needsStart(task.id);
+    const isWaiting = task.state === "pending" && this.#needsStart(task.id);
     const isStreaming = this.#isStreaming(task.id) && !isWaiting;
     this.#move(task, isStreaming ? "success" : "skipped");
     if (isStreaming) this.#news.push(task.id);
@@ -385,8 +385,8 @@ export class DrivenReference {
     for (const each of underWay) {
       if (each.state === "scheduled" && !each.isHalfway) {
         each.tries--;
-        this.#move(each, "none");
-      } else if (each.state !== "none" && each.state !== "restarting" && each.starts.length === 0)
+        this.#move(each, "pending");
+      } else if (each.state !== "pending" && each.state !== "restarting" && each.starts.length === 0)
         each.starts = [NO_CAUSE];
     }
   }
@@ -406,7 +406,7 @@ export class DrivenReference {
   }
 
   #evaluate(task: DrivenTask): void {
-    if (task.state !== "none") return;
+    if (task.state !== "pending") return;
     const verdict = this.judge(task.id);
     if (verdict === "wait") return;
     const isFirst = task.tries === 0;
@@ -434,7 +434,7 @@ export class DrivenReference {
   #skipUnstartable(): void {
     for (const task of this.tasks()) {
       const isWaiting = this.#needsStart(task.id) || (this.#isClosed && this.#isStreaming(task.id));
-      if (isWaiting && task.state === "none" && task.tries === 0 && task.starts.length === 0)
+      if (isWaiting && task.state === "pending" && task.tries === 0 && task.starts.length === 0)
         this.#imply(task, "skipped");
     }
   }
@@ -453,7 +453,7 @@ export class DrivenReference {
     task.state = state;
     task.isImplied = false;
     task.isStored = false;
-    if (state === "none" || state === "scheduled") task.isAttemptStored = false;
+    if (state === "pending" || state === "scheduled") task.isAttemptStored = false;
   }
 
   #isLast(id: string): boolean {

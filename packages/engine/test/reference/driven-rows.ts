@@ -13,7 +13,7 @@ import {
 export function freshRows(manifest: DagManifest): Map<string, EditableRow> {
   const fresh = {
     mapIndex: -1,
-    state: "none",
+    state: "pending",
     tryNumber: 0,
     attempt: null,
     retryAt: null,
@@ -47,7 +47,7 @@ export function clearedRow(row: EditableRow, retries: number): EditableRow {
     },
   } as const;
   if (OCCUPYING.has(row.state)) return { ...row, ...again, state: "restarting" };
-  return { ...row, ...again, state: "none", attempt: null };
+  return { ...row, ...again, state: "pending", attempt: null };
 }
 
 export function markedRow(row: EditableRow, state: TaskState, isStarted: boolean): EditableRow {
@@ -63,5 +63,5 @@ export function haltedRow(row: EditableRow, as: "success" | "failed", isStarted:
 
 /** A start that ends before its task has begun counts as a try. */
 function tryOf({ state, tryNumber }: EditableRow, isStarted: boolean): number {
-  return state === "none" && tryNumber === 0 && isStarted ? 1 : tryNumber;
+  return state === "pending" && tryNumber === 0 && isStarted ? 1 : tryNumber;
 }

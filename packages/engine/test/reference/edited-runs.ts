@@ -152,8 +152,8 @@ export class EditedHistory {
   /** Only a signal can move the task. */
   #isWaiting({ state, task_id: task }: Row, rows: readonly Row[]): boolean {
     if (task === "stream") return state === "running";
-    const isSignalAwaited = rows.some((row) => row.task_id === "sig" && row.state === "none");
-    if (state !== "none") return false;
+    const isSignalAwaited = rows.some((row) => row.task_id === "sig" && row.state === "pending");
+    if (state !== "pending") return false;
     if (task === "sig") return !this.#starts.isPending(task);
     if (task === "last_sig") return isSignalAwaited || !this.#starts.isPending(task);
     return task === "after_sig" && isSignalAwaited;
@@ -212,7 +212,7 @@ export class EditedHistory {
 
   async #close(): Promise<void> {
     for (const row of await this.#rows(this.#rig.db))
-      if (row.state === "none") this.#starts.forget(row.task_id);
+      if (row.state === "pending") this.#starts.forget(row.task_id);
     const order = {
       dagId: this.#dag.dagId,
       runId: this.#name,
@@ -321,7 +321,7 @@ export class EditedHistory {
       if (hasChanged) changes.push(`${key} ${former?.state} ${row.state}`);
       if (named(row) && (hasChanged || kind === "markTasks"))
         this.#facts.push({ at, apply: (ledger) => ledger.mark(key, row.state) });
-      if (hasChanged && (row.state === "none" || row.state === "restarting"))
+      if (hasChanged && (row.state === "pending" || row.state === "restarting"))
         this.#facts.push({ at, apply: (ledger) => ledger.clear(key) });
       const seen = { at, tryNumber: row.try_number, isCutShort: hasChanged, isOut: OCCUPYING.has(row.state) };
       this.#seen.set(key, [...(this.#seen.get(key) ?? []), seen]);

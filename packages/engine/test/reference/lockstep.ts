@@ -151,7 +151,7 @@ class Lockstep {
     });
     const some = before.filter(
       (row) =>
-        row.state !== "none" &&
+        row.state !== "pending" &&
         (row.state !== "scheduled" || row.resumedAttempt != null) &&
         this.#random.chance(0.3),
     );
@@ -206,7 +206,7 @@ class Lockstep {
     const isOut = OCCUPYING.has(row.state);
     const { retries } = this.#model.graph.byId.get(row.taskId)!.manifest;
     const facts = { maxTries: row.tryNumber + retries, infraLosses: 0, retryAt: null, resumedAttempt: null };
-    const state = isOut ? "restarting" : "none";
+    const state = isOut ? "restarting" : "pending";
     return {
       ...row,
       ...facts,
@@ -330,7 +330,7 @@ class Lockstep {
       at: this.#now,
     };
     switch (one.state) {
-      case "none":
+      case "pending":
         return [
           { type: "gateOpened", ...base },
           { what: "openGate", of },
@@ -559,7 +559,7 @@ function keyOfEvent(event: ReferenceEvent): string {
 }
 
 function isMovable(instance: ReferenceInstance): boolean {
-  return instance.state !== "none" && !isEnd(instance.state);
+  return instance.state !== "pending" && !isEnd(instance.state);
 }
 
 function nameOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">): string {

@@ -61,10 +61,10 @@ function possibleVerdicts(task: TaskManifest, upstream: readonly Upstream[]): Se
       return;
     }
     states.forEach((state, n) => {
-      if (state !== "none") return;
+      if (state !== "pending") return;
       for (const end of upstream[n]!.ends) explore(states.with(n, end));
     });
   };
-  explore(upstream.map(() => "none"));
+  explore(upstream.map(() => "pending"));
   return found;
 }

@@ -79,7 +79,7 @@ export class ReferenceRun {
   /** "slots": ready to be queued. "past": waits for the previous run. */
   waitsFor(instance: ReferenceInstance): "slots" | "past" | null {
     if (instance.state === "scheduled") return "slots";
-    if (instance.state !== "none" || this.#shape.mapAhead(instance)) return null;
+    if (instance.state !== "pending" || this.#shape.mapAhead(instance)) return null;
     return this.#judge(instance) === "run" ? "past" : null;
   }
 
@@ -94,7 +94,7 @@ export class ReferenceRun {
 
   /** The run was loaded again: instances that are not scheduled yet check the previous run again. */
   reload(): void {
-    for (const i of this.#instances) if (i.state === "none") i.isPastFine = false;
+    for (const i of this.#instances) if (i.state === "pending") i.isPastFine = false;
   }
 
   happen(event: ReferenceEvent): void {
@@ -114,7 +114,7 @@ export class ReferenceRun {
     )) {
       const verdict = this.#isLetThrough(i) ? this.#judge(i) : this.#verdictOnEnd(i);
       if (verdict === null || verdict === i.state || verdict === "run") continue;
-      return { i, state: verdict === "wait" ? "none" : verdict };
+      return { i, state: verdict === "wait" ? "pending" : verdict };
     }
     return undefined;
   }
@@ -137,7 +137,7 @@ export class ReferenceRun {
     if (this.groups.waiting().length > 0) return "running";
     const unfinished = this.#instances.filter((i) => !isEnd(i.state));
     if (unfinished.length > 0) {
-      const canMove = unfinished.some((i) => i.state !== "none" || this.waitsFor(i) !== null);
+      const canMove = unfinished.some((i) => i.state !== "pending" || this.waitsFor(i) !== null);
       return canMove || this.expandable().length > 0 ? "running" : "all_tasks_deadlocked";
     }
     const deciding = this.#shape.decidingTasks();
@@ -198,7 +198,7 @@ export class ReferenceRun {
       case "wake":
         // Its upstream may have begun again meanwhile.
         if (i.state === "up_for_retry" && this.#judge(i) !== "run") {
-          i.state = "none";
+          i.state = "pending";
           i.isHalfway = false;
         } else {
           if (i.state === "up_for_retry") this.#newTry(i);
@@ -211,7 +211,7 @@ export class ReferenceRun {
       case "succeed":
         i.state = "success";
         i.skip = event.skip;
-        this.#ruleOut(i, ["none", "scheduled"]);
+        this.#ruleOut(i, ["pending", "scheduled"]);
         break;
       case "skip":
         this.#end(i, "skipped", { isImplied: false });
@@ -246,7 +246,7 @@ export class ReferenceRun {
         this.#beginAgain(next);
         if (isBegun) Object.assign(next, { state: "restarting", isPastFine: true });
         for (const each of this.#instances) {
-          if (each.state === "none") continue;
+          if (each.state === "pending") continue;
           const isMate = wholeGroups && this.groups.areMates(next, each);
           if (isMate || this.#isNeeded(each, next)) open.push(each);
         }
@@ -254,7 +254,7 @@ export class ReferenceRun {
         judgedAgain.add(other.i);
         this.#beginAgain(other.i);
         this.groups.reopen(this.#instances);
-        if (other.state !== "none") this.#end(other.i, other.state, { isImplied: true });
+        if (other.state !== "pending") this.#end(other.i, other.state, { isImplied: true });
       } else if (!next) break;
       this.groups.reopen(this.#instances);
     }
@@ -296,7 +296,7 @@ export class ReferenceRun {
 
   /** Applies the decisions of branches again, after a group has ended or begins again. */
   #repeatRulings(): void {
-    for (const i of this.#instances) if (i.state === "success") this.#ruleOut(i, ["none"]);
+    for (const i of this.#instances) if (i.state === "success") this.#ruleOut(i, ["pending"]);
   }
 
   #newTry(i: ReferenceInstance): void {
@@ -312,7 +312,7 @@ export class ReferenceRun {
 
   #beginAgain(i: ReferenceInstance): void {
     const facts = { isPastFine: false, isImplied: false, isListEnd: false, isHalfway: false, skip: [] };
-    Object.assign(i, { state: "none", triesBefore: i.tries, ...facts });
+    Object.assign(i, { state: "pending", triesBefore: i.tries, ...facts });
   }
 
   /**
@@ -357,7 +357,7 @@ export class ReferenceRun {
   }
 
   #evaluate(task: TaskManifest): void {
-    for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "none")) {
+    for (const i of this.#instances.filter((one) => one.taskId === task.taskId && one.state === "pending")) {
       const isUnexpanded = this.#shape.mapAhead(i) !== undefined;
       if (isUnexpanded && !this.#shape.isAlone(i)) continue;
       const verdict = this.#judge(i);
@@ -404,7 +404,7 @@ export class ReferenceRun {
   /** The unfinished placeholders of the map's tasks. */
   #standIns(mapId: string, path: readonly number[]): ReferenceInstance[] {
     return this.#instances.filter(
-      (i) => i.state === "none" && this.#shape.mapAhead(i)?.mapId === mapId && `${i.path}` === `${path}`,
+      (i) => i.state === "pending" && this.#shape.mapAhead(i)?.mapId === mapId && `${i.path}` === `${path}`,
     );
   }
 
@@ -439,7 +439,7 @@ export class ReferenceRun {
     const isInside = (i: Placed) =>
       members.includes(i.taskId) && i.path.length > path.length && startsWith(i.path, path);
     const inside = this.#instances.filter(isInside);
-    if (inside.length === 0 || inside.some(({ state }) => state !== "none")) return;
+    if (inside.length === 0 || inside.some(({ state }) => state !== "pending")) return;
     this.#turns++;
     for (const { path: place, mapId: inner } of [...this.#expanded.values()]) {
       const isWithin = inner === mapId ? `${place}` === `${path}` : this.#shape.chain(inner).includes(mapId);
@@ -475,5 +475,5 @@ function isGated(task: TaskManifest): boolean {
 
 function fresh(taskId: string, path: readonly number[], tries: number): ReferenceInstance {
   const facts = { isPastFine: false, isImplied: false, isListEnd: false, isHalfway: false };
-  return { taskId, path, state: "none", tries, triesBefore: tries, losses: 0, ...facts, skip: [] };
+  return { taskId, path, state: "pending", tries, triesBefore: tries, losses: 0, ...facts, skip: [] };
 }

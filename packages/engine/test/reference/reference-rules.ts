@@ -4,7 +4,7 @@ import type { TriggerRule } from "@tradewind/sdk/manifest";
 export type EndState = "success" | "failed" | "skipped" | "upstream_failed" | "removed";
 export type ReferenceState =
   | EndState
-  | "none"
+  | "pending"
   | "scheduled"
   | "queued"
   | "running"

@@ -29,7 +29,7 @@ export class StartDemands {
   endRun(before: Row, after: Row): void {
     const isFirst = isFinished(before.state)
       ? before.state !== "success" && before.try_number > 0
-      : before.state === "none" && before.try_number === 0;
+      : before.state === "pending" && before.try_number === 0;
     if (!isFirst || !isFinished(after.state)) this.#started.delete(after.task_id);
   }
 

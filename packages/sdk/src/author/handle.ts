@@ -64,7 +64,7 @@ export type InputHandles = Readonly<Record<string, AnyOutput>>;
 export type NoInputs = Record<never, never>;
 
 /**
- * The end state of an input under every rule but `allSuccess`; "none" means that the task has not ended.
+ * The end state of an input under every rule but `allSuccess`; "pending" means that the task has not ended.
  * @example d.task("sum", { inputs: { rows }, rule: "allDone" }, ({ rows }) => (rows.state === "success" ? rows.value.length : 0));
  */
 export type Settled<T> =

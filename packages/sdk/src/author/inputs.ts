@@ -7,7 +7,7 @@ import { ITEM, RESOURCE, type TaskPlan } from "./plan.ts";
 export function inputValues(task: TaskPlan, inputs: TaskCall["inputs"]): Record<string, unknown> {
   const values: Record<string, unknown> = {};
   for (const [name, source] of Object.entries(task.inputs)) {
-    const given = inputs[name] ?? { state: "none", value: undefined };
+    const given = inputs[name] ?? { state: "pending", value: undefined };
     const { each, state, value } = given;
     if ("item" in source) {
       if (value === undefined) throw itemGone(task.taskId);

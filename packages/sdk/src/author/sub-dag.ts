@@ -87,7 +87,7 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
     if (result === undefined) return null;
     const tasks = resultTasks(result);
     const end = await attemptFacts(ctx).host.runEnd({ dagId, runId, tasks });
-    const of = (id: string): SettledInput => end?.tasks[id] ?? { state: "none", value: undefined };
+    const of = (id: string): SettledInput => end?.tasks[id] ?? { state: "pending", value: undefined };
     const skipped = tasks.find((id) => of(id).state === "skipped");
     if (skipped !== undefined)
       return skip(
@@ -98,7 +98,7 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
     const { state: ending } = of(missing);
     // The run has the current version of the DAG; in the version of this task, another task had the result.
     const standing =
-      ending === "none" ? `it has no task ${missing} that has ended` : `its task ${missing} is ${ending}`;
+      ending === "pending" ? `it has no task ${missing} that has ended` : `its task ${missing} is ${ending}`;
     throw withoutFrames(
       new TaskError(
         "TW_DAG_RUN_FAILED",

@@ -52,7 +52,7 @@ test("passes inputs by name, settled under any rule but allSuccess", async () =>
     output: { a: { state: "success", value: 1 }, b: { state: "upstream_failed" } },
   });
   expect(await attempt(defined, "done", {})).toMatchObject({
-    output: { a: { state: "none" }, b: { state: "none" } },
+    output: { a: { state: "pending" }, b: { state: "pending" } },
   });
   expect(await attempt(defined, "plain", { inputs: mixed })).toMatchObject({
     kind: "failed",

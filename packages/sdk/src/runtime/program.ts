@@ -60,7 +60,7 @@ export interface TaskCall {
 
 /** The end state and the output of an upstream task. */
 export interface SettledInput {
-  readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
+  readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "pending";
   readonly value: Json | undefined;
   /** For a mapped upstream: the state of each instance, for tasks whose rule is not `allSuccess`. */
   readonly each?: readonly SettledInput[];

@@ -14,7 +14,7 @@ import { explainUnstartedRun } from "../../why/empty-log.ts";
 import { readTasks } from "../dag/dag-show.ts";
 
 const STATES = [
-  "none",
+  "pending",
   "scheduled",
   "queued",
   "running",

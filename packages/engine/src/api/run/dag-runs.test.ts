@@ -321,7 +321,7 @@ describe("editing runs", () => {
     const id = await tw.addRun("sales", { runId, state });
     await tw.addInstance(id, "a", { state: state === "running" ? "running" : "success", tryNumber: 1 });
     await tw.addInstance(id, "b", {
-      state: state === "running" ? "none" : "failed",
+      state: state === "running" ? "pending" : "failed",
       tryNumber: state === "running" ? 0 : 1,
     });
     return id;
@@ -372,7 +372,7 @@ describe("editing runs", () => {
     ).json();
     expect(real).toMatchObject({ dag_run_id: "cleared", state: "queued", note: "again" });
     expect(await tw.sql("SELECT DISTINCT state FROM task_instance WHERE dag_run_id = $1", [id])).toEqual([
-      { state: "none" },
+      { state: "pending" },
     ]);
     expect(
       (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true, only_new: true }))

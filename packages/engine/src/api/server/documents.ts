@@ -291,7 +291,7 @@ export function showTry(row: TryRow): z.output<typeof tryDocument> {
     start_date: iso(row.started_at),
     end_date: iso(row.ended_at),
     duration: seconds(row.started_at, row.ended_at),
-    state: row.state === "none" ? null : (row.state as (typeof TASK_STATES)[number]),
+    state: row.state === "pending" ? null : (row.state as (typeof TASK_STATES)[number]),
     try_number: row.try_number,
     max_tries: row.max_tries,
     task_display_name: row.task_id,

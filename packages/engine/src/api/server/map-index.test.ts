@@ -251,7 +251,7 @@ describe("why", () => {
     await tw.addInstance(run, "list", { state: "success" });
     for (const [mapIndex, state] of ["success", "failed", "skipped", "running"].entries())
       await tw.addInstance(run, "each.a", { mapIndex, state });
-    for (const [mapIndex, state] of ["success", "upstream_failed", "skipped", "none"].entries())
+    for (const [mapIndex, state] of ["success", "upstream_failed", "skipped", "pending"].entries())
       await tw.addInstance(run, "each.b", { mapIndex, state, tryNumber: state === "success" ? 1 : 0 });
     await tw.sql(
       "INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length) VALUES ($1, 'each', -1, 0, 4)",

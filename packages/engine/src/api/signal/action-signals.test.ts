@@ -122,7 +122,7 @@ it("logs a repeated request once, and a rejected one not at all", async () => {
 
 it("logs manual commands under names of their own", async () => {
   const id = await tw.addRun("etl", { runId: "r2" });
-  await tw.addInstance(id, "load", { state: "none" });
+  await tw.addInstance(id, "load", { state: "pending" });
   await done(["POST", "/dags/etl/dagRuns/r2/taskInstances/load/stop"]);
   expect(await told()).toEqual([["etl/r2/load", by("stop")]]);
   const [audit] = await tw.sql<{ action: string }>("SELECT action FROM audit_event");

@@ -25,7 +25,7 @@ beforeAll(async () => {
   await tw.addDag(drivenManifest("online"));
   await tw.addJob("scheduler");
   const open = await tw.addRun("online", { runId: "open", startedAt: STARTED_AT });
-  for (const [taskId, state] of Object.entries({ train: "none", serve: "success", load: "none" }))
+  for (const [taskId, state] of Object.entries({ train: "pending", serve: "success", load: "pending" }))
     await tw.addInstance(open, taskId, { state });
   await drive(tw, open, () => {});
   await addWait(tw, {
@@ -33,7 +33,7 @@ beforeAll(async () => {
     triggerId: await addTrigger(tw, { kind: "tradewind.signal" }),
   });
   const closed = await tw.addRun("online", { runId: "closed", startedAt: STARTED_AT });
-  await tw.addInstance(closed, "train", { state: "none" });
+  await tw.addInstance(closed, "train", { state: "pending" });
   await drive(tw, closed, (each) => each.close("ada"));
 
   const began = Promise.withResolvers<number>();

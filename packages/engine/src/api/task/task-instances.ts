@@ -47,8 +47,8 @@ import { invalid, notFound, Problem } from "../server/problem.ts";
 
 /** Airflow writes the initial state as null; in a query it is one of these words. */
 const state = z
-  .enum([...TASK_STATES, "none", "no_status"])
-  .transform((value) => (value === "no_status" ? "none" : value));
+  .enum([...TASK_STATES, "pending", "none", "no_status"])
+  .transform((value) => (value === "none" || value === "no_status" ? "pending" : value));
 
 const listShape = {
   ...cursorQuery,
@@ -93,7 +93,7 @@ const batchBody = z.strictObject({
   dag_run_ids: z.array(id).max(1000).nullish(),
   task_ids: z.array(id).max(1000).nullish(),
   state: z
-    .array(state.nullable().transform((value) => value ?? "none"))
+    .array(state.nullable().transform((value) => value ?? "pending"))
     .max(100)
     .nullish(),
   pool: z.array(id).max(1000).nullish(),

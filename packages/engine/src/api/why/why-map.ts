@@ -25,7 +25,7 @@ export async function countMapped(
   const rows = await firstInStates(connection, dagRunId, taskId);
   if (rows.length === 0) return null;
   return {
-    counts: rows.map(({ count, state }) => ({ count, state: state === "none" ? null : state })),
+    counts: rows.map(({ count, state }) => ({ count, state: state === "pending" ? null : state })),
     samples: rows
       .filter(({ state }) => !SETTLED.has(state))
       .map(({ count, first, state }) => ({ count, mapIndex: first, state })),
@@ -34,7 +34,7 @@ export async function countMapped(
 
 /** "load[1] is scheduled", or "2 are scheduled, e.g. load[1]". */
 export function describeState({ count, state }: Sample, name: string | null): string {
-  const text = state === "none" ? "not started" : state;
+  const text = state === "pending" ? "not started" : state;
   if (count === 1) return `${name ?? "1"} is ${text}`;
   return `${count} are ${text}${name === null ? "" : `, e.g. ${name}`}`;
 }

@@ -54,7 +54,7 @@ export async function loadRun(
     rows.map((row) => ({
       taskId: row.task_id,
       mapIndex: row.map_index,
-      state: isTaskState(row.state) ? row.state : "none",
+      state: isTaskState(row.state) ? row.state : "pending",
       tryNumber: row.try_number,
       maxTries: row.max_tries,
       attempt: row.attempt,

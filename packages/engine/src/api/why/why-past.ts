@@ -28,7 +28,7 @@ export async function pastReasons(
       tasks: states.map(({ first: mapIndex, state, task_id }) => ({
         task_id,
         map_index: mapIndex,
-        state: state === "none" ? null : state,
+        state: state === "pending" ? null : state,
       })),
     },
   ];
@@ -41,7 +41,7 @@ async function openStates(
   taskIds: readonly string[],
 ): Promise<StateCount[]> {
   const counts = await countStates(db, dagRunId, taskIds);
-  if (counts.length === 0) return [{ task_id: taskIds[0]!, state: "none", count: 1, first: -1 }];
+  if (counts.length === 0) return [{ task_id: taskIds[0]!, state: "pending", count: 1, first: -1 }];
   return counts.filter(({ state }) => state !== "success" && state !== "skipped");
 }
 

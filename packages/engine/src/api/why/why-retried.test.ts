@@ -20,7 +20,7 @@ beforeAll(async () => {
   run = await tw.addRun("etl", { runId: "r1", state: "running" });
   await tw.addInstance(run, "g.a", { state: "failed" });
   await tw.addInstance(run, "g.b", { state: "upstream_failed" });
-  await tw.addInstance(run, "out", { state: "none" });
+  await tw.addInstance(run, "out", { state: "pending" });
 });
 
 async function why(taskId: string) {
@@ -83,9 +83,9 @@ test("names the try of each item of a mapped group, and the number of open items
   const id = await tw.addRun("items", { runId: "r1", state: "running" });
   for (const mapIndex of [0, 1, 2]) {
     await tw.addInstance(id, "m.a", { mapIndex, state: mapIndex === 0 ? "running" : "success" });
-    await tw.addInstance(id, "m.b", { mapIndex, state: ["none", "failed", "success"][mapIndex]! });
+    await tw.addInstance(id, "m.b", { mapIndex, state: ["pending", "failed", "success"][mapIndex]! });
   }
-  await tw.addInstance(id, "out", { state: "none" });
+  await tw.addInstance(id, "out", { state: "pending" });
   const expansion =
     "INSERT INTO map_expansion (dag_run_id, map_id, parent, base, length) VALUES ($1, 'm', -1, 0, 3)";
   await tw.sql(expansion, [id]);

@@ -67,7 +67,7 @@ export function listStates(counts: readonly StateCount[]): string {
     .slice(0, LISTED)
     .map(
       ({ count, state, task_id }) =>
-        `${task_id} is ${state === "none" ? "not started" : state}${count > 1 ? ` (${count} instances)` : ""}`,
+        `${task_id} is ${state === "pending" ? "not started" : state}${count > 1 ? ` (${count} instances)` : ""}`,
     );
   const more = counts.length - shown.length;
   return more > 0 ? `${shown.join(", ")} and ${more} more` : shown.join(", ");
@@ -110,7 +110,7 @@ function reason(code: string, message: string, counts: readonly StateCount[]): F
   const tasks = counts.slice(0, LISTED).map(({ first, state, task_id }) => ({
     task_id,
     map_index: first,
-    state: state === "none" ? null : state,
+    state: state === "pending" ? null : state,
   }));
   const names = counts.length === 0 ? "" : `: ${listStates(counts)}`;
   return { code, message: `${message}${names}.`, until: null, tasks };

@@ -137,7 +137,7 @@ async function explain(database: Database, address: InstanceAddress): Promise<z.
     task_id: address.taskId,
     map_index: address.mapIndex,
     rendered_map_index: instance === undefined ? null : renderedMapIndex(instance),
-    state: instance === undefined || instance.state === "none" ? null : instance.state,
+    state: instance === undefined || instance.state === "pending" ? null : instance.state,
     run_state: run.state,
     failed_upstream: showFailedUpstream(instance?.failed_upstream ?? null),
     reasons: [...reasons, ...(await heldReasons(facts)).map(shown)],
@@ -162,7 +162,7 @@ async function mapReasons(
 
 async function reasonsOf(facts: Case): Promise<Reason[]> {
   const { driven, instance, run, task } = facts;
-  const state = instance?.state ?? "none";
+  const state = instance?.state ?? "pending";
   if (isTaskState(state) && FINISHED.has(state)) {
     const ended = `It has ended: ${state}${instance?.reason ? ` (${instance.reason})` : ""}.`;
     const again = driven ? againReasons(driven, task) : [];
@@ -180,7 +180,7 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
   const own =
     run.state === "queued"
       ? (await queuedReasons(facts.database, run, facts.manifest.maxActiveRuns)).map(shown)
-      : [...(await instanceReasons(facts, state)), ...(state === "none" ? [] : underWay)];
+      : [...(await instanceReasons(facts, state)), ...(state === "pending" ? [] : underWay)];
   // An imminent start is only correct if nothing else blocks the task.
   return general.length === 0 ? own : [...general, ...own.filter(({ code }) => !IMMINENT.has(code))];
 }

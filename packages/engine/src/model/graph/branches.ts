@@ -11,8 +11,8 @@ export interface BranchVerdict {
   readonly skip: readonly string[];
 }
 
-const UNSTARTED: ReadonlySet<TaskState> = new Set(["none", "scheduled"]);
-const NOT_LET_THROUGH: ReadonlySet<TaskState> = new Set(["none"]);
+const UNSTARTED: ReadonlySet<TaskState> = new Set(["pending", "scheduled"]);
+const NOT_LET_THROUGH: ReadonlySet<TaskState> = new Set(["pending"]);
 
 export class Branches {
   readonly #table: InstanceTable;

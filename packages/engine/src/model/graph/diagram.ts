@@ -3,7 +3,7 @@ import type { Move } from "../run/transitions.ts";
 import { RUN_EDITS, RUN_MOVES, TASK_EDITS, TASK_MOVES } from "../run/transitions.ts";
 
 export function taskStateDiagram(): string {
-  return diagram(TASK_MOVES, "none", TASK_EDITS);
+  return diagram(TASK_MOVES, "pending", TASK_EDITS);
 }
 
 export function runStateDiagram(): string {

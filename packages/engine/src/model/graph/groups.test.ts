@@ -102,7 +102,7 @@ const pair = (retry = { retries: 1, delayMs: 10 }) =>
 test("tasks outside of a group wait until the group has ended permanently", () => {
   const stage = pair();
   stage.end("a", "failed");
-  expect([stage.state("b"), stage.state("out")]).toEqual(["upstream_failed", "none"]);
+  expect([stage.state("b"), stage.state("out")]).toEqual(["upstream_failed", "pending"]);
   expect(stage.model.verdict()).toEqual({ state: "running" });
   expect(stage.model.nextRetryAt()).toBe(stage.now + 10);
   expect(stage.begin()).toBe(false);
@@ -152,7 +152,7 @@ test("clearing a task reopens its ended group, with new retries", () => {
   stage.end("a", "succeeded");
   stage.end("b", "succeeded");
   expect(stage.state("out")).toBe("scheduled");
-  stage.stored.set("b -1", { ...stage.stored.get("b -1")!, state: "none", attempt: null });
+  stage.stored.set("b -1", { ...stage.stored.get("b -1")!, state: "pending", attempt: null });
   stage.load();
   expect(stage.groups.get("g")).toMatchObject({ state: "open", tryNumber: 2, maxTries: 2 });
   stage.end("b", "failed");
@@ -183,7 +183,7 @@ test("a branch in a group skips tasks outside only with the final try", () => {
   );
   stage.end("branch", "succeeded", { skip: ["one"] });
   stage.end("bad", "failed");
-  expect([stage.state("one"), stage.state("two")]).toEqual(["none", "none"]);
+  expect([stage.state("one"), stage.state("two")]).toEqual(["pending", "pending"]);
   expect(stage.begin()).toBe(true);
   stage.end("branch", "succeeded", { skip: ["two"] });
   stage.end("bad", "succeeded");
@@ -267,7 +267,7 @@ test("an item of a mapped group is retried separately and stays hidden until it 
   through(stage, 1, "failed");
   expect(stage.told).toEqual(["m[0] success 1", "m[1] retry 1"]);
   expect([stage.groups.get("m[0]")?.state, stage.groups.get("m[1]")?.state]).toEqual(["success", "waiting"]);
-  expect(stage.state("out")).toBe("none");
+  expect(stage.state("out")).toBe("pending");
   stage.load();
   expect(stage.model.nextRetryAt()).toBe(stage.groups.get("m[1]")!.retryAt);
   stage.now += 10;
@@ -275,7 +275,7 @@ test("an item of a mapped group is retried separately and stays hidden until it 
   expect([stage.state("m.a", 0), stage.state("m.a", 1), stage.state("m.b", 1)]).toEqual([
     "success",
     "scheduled",
-    "none",
+    "pending",
   ]);
   through(stage, 1, "failed");
   expect(stage.told.slice(2)).toEqual(["m[1] failure 2"]);
@@ -298,7 +298,7 @@ test("clearing a task of one item reopens that item only", () => {
   stage.expand("m", 2);
   for (const mapIndex of [0, 1]) through(stage, mapIndex);
   expect(stage.state("out")).toBe("scheduled");
-  stage.stored.set("m.b 1", { ...stage.stored.get("m.b 1")!, state: "none", attempt: null });
+  stage.stored.set("m.b 1", { ...stage.stored.get("m.b 1")!, state: "pending", attempt: null });
   stage.load();
   expect(stage.groups.get("m[0]")).toMatchObject({ state: "success", tryNumber: 1 });
   expect(stage.groups.get("m[1]")).toMatchObject({ state: "open", tryNumber: 2, maxTries: 2 });
@@ -319,7 +319,7 @@ test("the items of a map that is expanded again continue with the next try and a
   stage.begin();
   stage.end("m.a", "succeeded", { mapIndex: 0 });
   const cleared = [...stage.stored].map(
-    ([key, row]) => [key, { ...row, state: "none", attempt: null }] as const,
+    ([key, row]) => [key, { ...row, state: "pending", attempt: null }] as const,
   );
   for (const [key, row] of cleared) stage.stored.set(key, row);
   stage.load();
@@ -342,6 +342,6 @@ test("a task outside receives no output of a try that has not ended permanently"
   const { each } = reader.input({ taskId: "m.a" }, stage.model.get("out")!);
   expect(each).toMatchObject([
     { state: "success", value: "given" },
-    { state: "none", value: undefined },
+    { state: "pending", value: undefined },
   ]);
 });

@@ -23,7 +23,7 @@ function combinations(count: number): UpstreamState[][] {
 
 function row(taskId: string, mapIndex: number, state: TaskState): InstanceRow {
   const isOut = state === "running";
-  const tries = state === "none" ? 0 : 1;
+  const tries = state === "pending" ? 0 : 1;
   const attempt = isOut ? `${taskId}-${mapIndex}` : null;
   return { taskId, mapIndex, state, tryNumber: tries, maxTries: 0, attempt, retryAt: null, infraLosses: 0 };
 }
@@ -50,7 +50,7 @@ function fate({ expansions, maps, rows, tasks }: Shape, mapIndex: number): strin
 
 function expected(rule: TaskManifest["rule"], states: readonly UpstreamState[]): string {
   const verdict = judgeByRule(rule, { states: states as readonly ReferenceState[], setups: [] });
-  return verdict === "run" ? "scheduled" : verdict === "wait" ? "none" : verdict;
+  return verdict === "run" ? "scheduled" : verdict === "wait" ? "pending" : verdict;
 }
 
 describe.each(ALL_RULES)("%s", (rule) => {
@@ -61,7 +61,7 @@ describe.each(ALL_RULES)("%s", (rule) => {
       const shape = {
         tasks: [taskManifest("up", { map: "m" }), down({})],
         maps: [map("m")],
-        rows: [...states.map((state, index) => row("up", index, state)), row("down", -1, "none")],
+        rows: [...states.map((state, index) => row("up", index, state)), row("down", -1, "pending")],
         expansions: [{ mapId: "m", parent: -1, base: 0, length: 3 }],
       };
       expect(fate(shape, -1), states.join()).toBe(expected(rule, states));
@@ -82,8 +82,8 @@ describe.each(ALL_RULES)("%s", (rule) => {
           row("outside", -1, outside),
           row("up", 0, other),
           row("up", 1, own),
-          row("down", 0, "none"),
-          row("down", 1, "none"),
+          row("down", 0, "pending"),
+          row("down", 1, "pending"),
         ],
         expansions: [{ mapId: "m", parent: -1, base: 0, length: 2 }],
       };
@@ -101,8 +101,8 @@ describe.each(ALL_RULES)("%s", (rule) => {
           row("up", 0, other),
           row("up", 1, a),
           row("up", 2, b),
-          row("down", 0, "none"),
-          row("down", 1, "none"),
+          row("down", 0, "pending"),
+          row("down", 1, "pending"),
         ],
         expansions: [
           { mapId: "outer", parent: -1, base: 0, length: 2 },
@@ -120,7 +120,7 @@ describe.each(ALL_RULES)("%s", (rule) => {
       const shape = {
         tasks: [...ids.map((id) => taskManifest(id, { group: "g" })), down({ upstream: ids })],
         maps: [],
-        rows: [...states.map((state, index) => row(ids[index]!, -1, state)), row("down", -1, "none")],
+        rows: [...states.map((state, index) => row(ids[index]!, -1, state)), row("down", -1, "pending")],
         expansions: [],
       };
       expect(fate(shape, -1), states.join()).toBe(expected(rule, states));

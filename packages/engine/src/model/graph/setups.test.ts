@@ -9,18 +9,18 @@ import { dependsOnSetup, pendingTeardowns } from "./setups.ts";
 const at = (taskId: string, state: TaskState, mapIndex = -1) => ({ taskId, state, mapIndex });
 
 test.each<[setup: TaskState, teardown: TaskState, isOwed: boolean]>([
-  ["success", "none", true],
+  ["success", "pending", true],
   ["success", "scheduled", true],
   ["success", "running", true],
   ["success", "up_for_retry", true],
   ["success", "success", false],
   ["success", "failed", false],
-  ["running", "none", true],
-  ["deferred", "none", true],
-  ["none", "none", false],
-  ["queued", "none", false],
-  ["failed", "none", false],
-  ["skipped", "none", false],
+  ["running", "pending", true],
+  ["deferred", "pending", true],
+  ["pending", "pending", false],
+  ["queued", "pending", false],
+  ["failed", "pending", false],
+  ["skipped", "pending", false],
 ])("owedTeardowns with setup %s and teardown %s keeps the teardown: %s", (setup, teardown, isOwed) => {
   const places = [at("make", setup), at("work", "running"), at("clear", teardown)];
   const owed = pendingTeardowns(new Map([["clear", "make"]]), places);
@@ -30,9 +30,9 @@ test.each<[setup: TaskState, teardown: TaskState, isOwed: boolean]>([
 test("owedTeardowns pairs the items of a map, and uses a setup outside of the map if there is none inside", () => {
   const places = [
     at("outer", "success"),
-    ...[0, 1].map((item) => at("make", item === 0 ? "success" : "none", item)),
-    ...[0, 1].map((item) => at("clear", "none", item)),
-    at("last", "none", 7),
+    ...[0, 1].map((item) => at("make", item === 0 ? "success" : "pending", item)),
+    ...[0, 1].map((item) => at("clear", "pending", item)),
+    at("last", "pending", 7),
   ];
   const setupOf = new Map([
     ["clear", "make"],
@@ -81,13 +81,13 @@ test("a teardown of a halted run does not wait for map items that will not be cr
     at("make", "success"),
     at("work", "failed", 0),
     at("after", "skipped", 0),
-    at("clear", "none"),
+    at("clear", "pending"),
     at("beside", "success"),
   ].map(row);
   const expansions = [{ mapId: "m", parent: -1, base: 0, length: 3, tries: 0 }];
   const model = RunModel.load(graph, rows, { expansions });
   model.start(1);
-  expect(model.get("clear")?.state).toBe("none");
+  expect(model.get("clear")?.state).toBe("pending");
   model.apply({ type: "halted", at: 2, reason: "cancelled", active: "failed" }, 2);
   expect(model.isGrowing).toBe(false);
   expect(model.drainReady().map(({ node }) => node.id)).toEqual(["clear"]);

@@ -7,7 +7,7 @@ import { type Counters, emptyCounters, judge } from "./trigger-rules.ts";
 
 const rule = fc.constantFrom(...ALL_RULES);
 const end = fc.constantFrom("success", "failed", "skipped", "upstream_failed", "removed");
-const upstream = fc.record({ state: fc.oneof(end, fc.constant("none" as const)), setup: fc.boolean() });
+const upstream = fc.record({ state: fc.oneof(end, fc.constant("pending" as const)), setup: fc.boolean() });
 
 test("counters give the same verdict as a check of every upstream", () => {
   fc.assert(
@@ -30,7 +30,7 @@ test('the verdict "run" never changes when more upstreams end', () => {
         fc.pre(judge(name, count(ups)) === "run");
         let next = 0;
         const later = ups.map((up) =>
-          up.state === "none" ? { ...up, state: ends[next++] ?? "success" } : up,
+          up.state === "pending" ? { ...up, state: ends[next++] ?? "success" } : up,
         );
         expect(judge(name, count(later as typeof ups))).toBe("run");
       },

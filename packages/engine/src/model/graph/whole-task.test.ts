@@ -8,8 +8,8 @@ it.each([
   [["success", "failed", "skipped"], "failed"],
   [["success", "upstream_failed"], "upstream_failed"],
   [["upstream_failed", "failed"], "failed"],
-  [["running"], "none"],
-  [[], "none"],
+  [["running"], "pending"],
+  [[], "pending"],
 ])("a task with instances %j is %s", (states, whole) => {
   expect(wholeState(states)).toBe(whole);
 });

@@ -26,7 +26,7 @@ export type LengthLookup = (value: LargeValue) => number | null | undefined;
 
 /** An input with its state. Once it contains no large value, it is passed to the task as it is. */
 export interface InputStanding {
-  readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "none";
+  readonly state: "success" | "failed" | "skipped" | "upstream_failed" | "removed" | "pending";
   readonly value: Known | undefined;
   /** For a mapped upstream: each instance. */
   readonly each?: readonly InputStanding[];
@@ -93,7 +93,7 @@ export class InputReader {
     const scope = node.scope?.chain[level - 1] ?? null;
     if ("item" in source) return { state: "success", value: this.#itemAround(source.item, scope, ordinal) };
     const from = this.#node(source.taskId);
-    if (!from) return { state: "none", value: undefined };
+    if (!from) return { state: "pending", value: undefined };
     const common = commonDepth(from.scope, node.scope);
     const spot = { level: common, ordinal: this.#model.expansions.ancestor(scope, ordinal, common) };
     if ((from.scope?.depth ?? 0) === common) return this.#settledInput(from, spot.ordinal, node);
@@ -220,7 +220,7 @@ export class InputReader {
   #settledInput(from: TaskNode, mapIndex: number, to?: TaskNode): InputStanding {
     const instance = this.#model.get(from.id, mapIndex);
     const isHidden = instance && to && this.#model.groups?.isHiddenFrom(instance, to);
-    const state = instance && isFinished(instance.state) && !isHidden ? instance.state : "none";
+    const state = instance && isFinished(instance.state) && !isHidden ? instance.state : "pending";
     if (state !== "success") return { state: state as InputStanding["state"], value: undefined };
     const found = this.#lookup(from.id, mapIndex);
     if (!found) this.missing.add(from.id);

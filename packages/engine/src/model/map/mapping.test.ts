@@ -102,7 +102,7 @@ describe("a mapped task", () => {
     expect(run.states("each")).toEqual({ "0": "scheduled", "1": "scheduled", "2": "scheduled" });
     expect(run.rows.has("each -1")).toBe(false);
     for (const index of [2, 0, 1]) {
-      expect(run.states("sum")).toEqual({ "": "none" });
+      expect(run.states("sum")).toEqual({ "": "pending" });
       run.run("each", index);
     }
     expect(run.states("sum")).toEqual({ "": "scheduled" });
@@ -130,7 +130,7 @@ describe("a mapped task", () => {
     run.run("each", 0);
     run.run("each", 1);
     expect(run.model.verdict()).toEqual({ state: "running" });
-    expect(run.states("sum")).toEqual({ "": "none" });
+    expect(run.states("sum")).toEqual({ "": "pending" });
     run.reload();
     expect(run.model.isGrowing).toBe(true);
     run.model.make(EVERYTHING, 5);
@@ -181,8 +181,8 @@ describe("a mapped task", () => {
     run.expand("each", 3);
     for (const index of [0, 1, 2]) run.run("each", index);
     run.run("sum");
-    run.reload((row) => ({ ...row, state: "none", attempt: null }));
-    expect(run.states("each")).toEqual({ "": "none" });
+    run.reload((row) => ({ ...row, state: "pending", attempt: null }));
+    expect(run.states("each")).toEqual({ "": "pending" });
     expect(run.expansions.size).toBe(0);
     expect([...run.rows.keys()].sort()).toEqual(["each -1", "list -1", "sum -1"]);
     run.run("list");
@@ -197,9 +197,9 @@ describe("a mapped task", () => {
     run.expand("m", 2);
     run.model.apply({ type: "queued", taskId: "each", mapIndex: 1, attempt: "one" }, 4);
     run.store();
-    run.reload((row) => ({ ...row, state: row.mapIndex === 1 ? "restarting" : "none" }));
+    run.reload((row) => ({ ...row, state: row.mapIndex === 1 ? "restarting" : "pending" }));
     run.model.apply({ type: "restarted", taskId: "each", mapIndex: 1, attempt: "one", at: 3 }, 3);
-    expect(run.model.get("each", -1)).toMatchObject({ state: "none" });
+    expect(run.model.get("each", -1)).toMatchObject({ state: "pending" });
     expect(run.model.drainMapChanges()?.released).toMatchObject([{ mapIndex: 1 }]);
   });
 
@@ -229,7 +229,7 @@ describe("a mapped task", () => {
     run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
     run.expand("m", 2);
     expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next -1"]);
-    run.reload((row) => (row.taskId === "next" ? { ...row, state: "none" } : row));
+    run.reload((row) => (row.taskId === "next" ? { ...row, state: "pending" } : row));
     expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next 0", "next 1"]);
   });
 
@@ -243,7 +243,7 @@ describe("a mapped task", () => {
     run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
     run.expand("m", 1);
     run.run("each", 0);
-    const edited: Record<string, TaskState> = { list: "failed", next: "none" };
+    const edited: Record<string, TaskState> = { list: "failed", next: "pending" };
     run.reload((row) => ({ ...row, state: edited[row.taskId] ?? row.state }));
     expect(run.states("each")).toEqual({ "0": "success" });
     expect(run.model.get("next", -1)).toMatchObject({ state: "upstream_failed" });
@@ -255,7 +255,7 @@ describe("a mapped task", () => {
     run.expand("each", 2);
     run.run("each", 0);
     run.run("each", 1);
-    run.reload((row) => (row.mapIndex === 1 ? { ...row, state: "none", attempt: null } : row));
+    run.reload((row) => (row.mapIndex === 1 ? { ...row, state: "pending", attempt: null } : row));
     expect(run.states("each")).toEqual({ "0": "success", "1": "scheduled" });
     expect(run.states("sum")).toEqual({ "": "scheduled" });
   });
@@ -278,7 +278,7 @@ describe("a mapped group", () => {
     const run = grouped();
     run.expand("g", 2);
     run.run("a", 1);
-    expect(run.states("b")).toEqual({ "0": "none", "1": "scheduled" });
+    expect(run.states("b")).toEqual({ "0": "pending", "1": "scheduled" });
     run.run("b", 1);
     run.run("a", 0, "failed");
     expect(run.states("b")).toEqual({ "0": "upstream_failed", "1": "success" });
@@ -332,7 +332,7 @@ describe("a mapped group", () => {
 });
 
 describe("a map that is expanded again", () => {
-  const cleared = (row: InstanceRow): InstanceRow => ({ ...row, state: "none", attempt: null });
+  const cleared = (row: InstanceRow): InstanceRow => ({ ...row, state: "pending", attempt: null });
   const tryOf = (run: Driven, taskId: string, mapIndex: number) => run.model.get(taskId, mapIndex)?.tryNumber;
 
   test("continues from the highest try, in every batch, also after a reload", () => {
@@ -346,7 +346,7 @@ describe("a map that is expanded again", () => {
     run.run("each", 0);
     expect([tryOf(run, "each", 0), tryOf(run, "each", 1)]).toEqual([1, 2]);
     run.reload(cleared);
-    expect(run.model.get("each", -1)).toMatchObject({ state: "none", tryNumber: 2 });
+    expect(run.model.get("each", -1)).toMatchObject({ state: "pending", tryNumber: 2 });
     run.reload();
     run.run("list");
     run.expand("each", 3, -1, 1);
@@ -426,7 +426,7 @@ describe("a map that is expanded again", () => {
     run.reload();
     run.run("split", 1);
     run.expand("inner", 1, 1);
-    expect(run.states("work")).toEqual({ "0": "none", "1,0,0": "scheduled" });
+    expect(run.states("work")).toEqual({ "0": "pending", "1,0,0": "scheduled" });
     expect(tryOf(run, "work", 0)).toBe(2);
   });
 });
@@ -448,10 +448,10 @@ describe("a map in a map", () => {
     run.run("split", 1);
     expect(run.places()).toEqual(["inner 1"]);
     run.expand("inner", 2, 1);
-    expect(run.states("work")).toEqual({ "0": "none", "1,0": "scheduled", "1,1": "scheduled" });
+    expect(run.states("work")).toEqual({ "0": "pending", "1,0": "scheduled", "1,1": "scheduled" });
     run.run("work", 0);
     run.run("work", 1);
-    expect(run.states("join")).toEqual({ "0": "none", "1": "scheduled" });
+    expect(run.states("join")).toEqual({ "0": "pending", "1": "scheduled" });
     run.reload();
     run.run("split", 0);
     run.expand("inner", 1, 0);
@@ -469,8 +469,8 @@ describe("a map in a map", () => {
     run.expand("outer", 2);
     run.run("split", 0);
     run.expand("inner", 0, 0);
-    expect(run.states("work")).toEqual({ "0": "skipped", "1": "none" });
-    expect(run.states("join")).toEqual({ "0": "skipped", "1": "none" });
+    expect(run.states("work")).toEqual({ "0": "skipped", "1": "pending" });
+    expect(run.states("join")).toEqual({ "0": "skipped", "1": "pending" });
   });
 });
 

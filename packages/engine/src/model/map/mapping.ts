@@ -237,7 +237,7 @@ export class Mapping {
     const spot = { level: scope.depth - 1, ordinal: parent };
     return this.#slots(scope.members).flatMap((slot) => {
       const standIn = this.#table.standIn(slot, spot);
-      return standIn?.state === "none" ? [standIn] : [];
+      return standIn?.state === "pending" ? [standIn] : [];
     });
   }
 
@@ -324,7 +324,7 @@ export class Mapping {
     const instances: Instance[] = [];
     for (const slot of slots) {
       for (const instance of this.#table.beneath(slot, spot)) {
-        if (instance.state !== "none") return;
+        if (instance.state !== "pending") return;
         instances.push(instance);
       }
     }

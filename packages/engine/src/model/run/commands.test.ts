@@ -43,7 +43,7 @@ class Run {
     this.#manifest = dagManifest(tasks, facts);
     this.#rules = new RuleSet(this.#manifest);
     for (const { retries, taskId } of tasks) {
-      const fresh = { mapIndex: -1, state: "none", tryNumber: 0, maxTries: retries } as const;
+      const fresh = { mapIndex: -1, state: "pending", tryNumber: 0, maxTries: retries } as const;
       this.#rows.set(taskId, { taskId, ...fresh, attempt: null, retryAt: null, infraLosses: 0 });
     }
     this.model = this.load();
@@ -180,7 +180,7 @@ class Run {
 describe("start", () => {
   test("runs the task once per signal, at any time of arrival", () => {
     const run = new Run([task("t", { rules: [on("start", "a")] })]);
-    expect(run.states).toEqual({ t: "none" });
+    expect(run.states).toEqual({ t: "pending" });
     run.hear("a", "a").turn();
     expect(run.states).toEqual({ t: "scheduled" });
     run.hear("a").begin("t").hear("a").turn();
@@ -224,7 +224,7 @@ describe("start", () => {
   test("waits for upstream tasks, and each start evaluates their states again", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a", "a");
-    expect(run.states.t).toBe("none");
+    expect(run.states.t).toBe("pending");
     run.fail("up").turn().turn().turn();
     expect([run.states.t, run.starts("t")]).toEqual(["upstream_failed", 0]);
     run.order("up", "start").turn().begin("up").succeed("up").turn();
@@ -237,7 +237,7 @@ describe("start", () => {
     const run = new Run([task("up"), task("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a").fail("up").turn();
     expect([run.states.t, run.tries("t"), run.starts("t")]).toEqual(["upstream_failed", 1, 0]);
-    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    run.edit("up", { state: "pending", attempt: null }).edit("t", { state: "pending" });
     run.turn().begin("up").succeed("up").turn();
     expect(run.states.t).toBe("scheduled");
     expect(run.model.drive!.startSignals("t")).toEqual([1]);
@@ -255,7 +255,7 @@ describe("start", () => {
   test("skips a streaming task that waits for its upstream with a start when the run is closed", () => {
     const run = new Run([task("up"), streaming("t", { upstream: ["up"], rules: [on("start", "a")] })]);
     run.turn().begin("up").hear("a").fail("up").turn();
-    run.edit("up", { state: "none", attempt: null }).edit("t", { state: "none" });
+    run.edit("up", { state: "pending", attempt: null }).edit("t", { state: "pending" });
     expect(run.turn().close().states.t).toBe("skipped");
   });
 
@@ -265,7 +265,7 @@ describe("start", () => {
     run.order("t", "start").succeed("t").order("up", "start").turn();
     // The end of "t" is not stored yet: "up" waits for it, as it does after a reload.
     expect(run.states).toEqual({ up: "success", t: "scheduled" });
-    expect(run.turn().states).toEqual({ up: "scheduled", t: "none" });
+    expect(run.turn().states).toEqual({ up: "scheduled", t: "pending" });
   });
 
   test("evaluates a task that waits for a start again when its upstream starts again, also after a reload", () => {
@@ -275,7 +275,7 @@ describe("start", () => {
     ]);
     run.hear("a").turn();
     run.work("up");
-    expect(run.states.t).toBe("none");
+    expect(run.states.t).toBe("pending");
     run.hear("a").turn().begin("up").turn().fail("up").turn();
     expect(run.states).toEqual({ up: "failed", t: "upstream_failed" });
   });
@@ -287,7 +287,7 @@ describe("start", () => {
     run.hear("a", "a").turn().turn();
     expect([run.states.up, run.starts("t")]).toEqual(["scheduled", 2]);
     run.fail("t", true).turn().wake("t");
-    expect(run.states.t).toBe("none");
+    expect(run.states.t).toBe("pending");
     expect(run.work("up")).toBe(2);
     expect(run.work("t")).toBe(3);
   });
@@ -312,19 +312,19 @@ describe("start", () => {
     run.work("d");
     run.work("e");
     run.hear("a").turn();
-    expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
+    expect(run.states).toEqual({ t: "scheduled", d: "pending", e: "pending" });
     run.begin("t").turn().succeed("t").turn();
-    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "none" });
+    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "pending" });
     // Not started yet: it waits for the new end.
     run.hear("a").turn();
-    expect(run.states).toEqual({ t: "scheduled", d: "none", e: "none" });
+    expect(run.states).toEqual({ t: "scheduled", d: "pending", e: "pending" });
     expect(run.tries("d")).toBe(1);
     run.work("t");
     run.begin("d").turn().hear("a").turn().turn();
-    expect(run.states).toEqual({ t: "scheduled", d: "running", e: "none" });
+    expect(run.states).toEqual({ t: "scheduled", d: "running", e: "pending" });
     run.work("t");
     run.succeed("d").turn().turn();
-    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "none" });
+    expect(run.states).toEqual({ t: "success", d: "scheduled", e: "pending" });
     expect(run.work("d")).toBe(1);
     expect(run.work("e")).toBe(1);
   });
@@ -339,7 +339,7 @@ describe("start", () => {
     expect(run.model.drainGated().map(({ node }) => node.id)).toEqual(["d"]);
     run.hear("a").turn().begin("t").turn();
     run.model.apply({ type: "gateOpened", taskId: "d", mapIndex: -1 }, 9_000);
-    expect(run.states).toEqual({ t: "running", d: "none" });
+    expect(run.states).toEqual({ t: "running", d: "pending" });
     run.succeed("t");
     expect(run.states).toEqual({ t: "success", d: "scheduled" });
   });
@@ -375,7 +375,7 @@ describe("restart", () => {
     run.hear("a").turn();
     run.work("up");
     run.begin("t").turn().hear("a").turn().begin("up").turn().hear("r").lose("t").turn();
-    expect(run.states).toEqual({ up: "running", t: "none" });
+    expect(run.states).toEqual({ up: "running", t: "pending" });
     run.hear("r").turn();
     run.succeed("up").turn();
     expect(run.tries("t")).toBe(2);
@@ -498,7 +498,7 @@ describe("the end", () => {
     ]);
     run.turn().begin("batch").begin("s").turn().close().turn();
     expect(run.states).toEqual({
-      ...{ batch: "running", next: "none", later: "skipped", signalled: "skipped", s: "running" },
+      ...{ batch: "running", next: "pending", later: "skipped", signalled: "skipped", s: "running" },
     });
     run.load();
     run.succeed("batch").lose("s").turn();
@@ -510,7 +510,7 @@ describe("the end", () => {
   test("is not delayed by tasks that are cleared in a closed run", () => {
     const run = new Run([task("b"), task("t", { rules: [on("start", "a")] }), streaming("s")]);
     run.turn().begin("b").begin("s").turn().close().lose("s").turn();
-    run.edit("t", { state: "none" }).edit("s", { state: "none" });
+    run.edit("t", { state: "pending" }).edit("s", { state: "pending" });
     run.succeed("b").turn();
     expect(run.states).toEqual({ b: "success", t: "skipped", s: "skipped" });
     expect(run.verdict).toBe("success");

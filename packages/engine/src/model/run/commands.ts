@@ -224,7 +224,7 @@ export class Commands {
       const isOut = this.#drive.closed !== null && isStreaming(node.manifest);
       if (!(isOut || this.#drive.needsStart(node.id)) || this.#drive.starts(node.id) > 0) continue;
       for (const instance of instances) {
-        if (instance.state === "none" && instance.tryNumber === 0)
+        if (instance.state === "pending" && instance.tryNumber === 0)
           this.#moves.end(instance, "skipped", { at: this.#moves.now, reason });
       }
     }
@@ -250,7 +250,7 @@ export class Commands {
     { by, reason }: { readonly by: readonly number[]; readonly reason: string },
   ): void {
     const { node, state, tryNumber } = instance;
-    const isNew = isFinished(state) || (state === "none" && tryNumber === 0);
+    const isNew = isFinished(state) || (state === "pending" && tryNumber === 0);
     if (isNew) {
       this.#start(slot, by.length > 0 ? { restart: by } : null);
       return;
@@ -291,7 +291,7 @@ export class Commands {
     this.#hasGivenUp = false;
     for (const instance of slot.instances) {
       const { state, tryNumber } = instance;
-      if (isFinished(state) || (state === "none" && tryNumber === 0)) continue;
+      if (isFinished(state) || (state === "pending" && tryNumber === 0)) continue;
       if (state === "queued" || state === "running" || state === "restarting") {
         this.#drive.setStopping(slot.node.id, reason);
         this.#cancel(instance, STOPPED_BY + reason, state !== "restarting");
@@ -304,7 +304,7 @@ export class Commands {
 
   #endStopped(instance: Instance, reason: string, at: number): void {
     // A task that waits for its upstream with a start may never have started.
-    const isWaiting = instance.state === "none" && this.#drive.needsStart(instance.node.id);
+    const isWaiting = instance.state === "pending" && this.#drive.needsStart(instance.node.id);
     const state = isStreaming(instance.node.manifest) && !isWaiting ? "success" : "skipped";
     this.#moves.end(instance, state, { at, reason: STOPPED_BY + reason });
     if (state === "success") this.recordSuccess(instance);
@@ -342,7 +342,7 @@ export class Commands {
         if (seen.has(slot) || this.#drive.needsStart(slot.node.id)) continue;
         seen.add(slot);
         if (slot.instances.every(({ state }) => isFinished(state))) finished.push(slot);
-        else if (slot.instances.some(({ state }) => state !== "none")) underWay.push(slot);
+        else if (slot.instances.some(({ state }) => state !== "pending")) underWay.push(slot);
       }
     }
     return { finished, underWay };
@@ -353,7 +353,7 @@ export class Commands {
     for (const instance of slot.instances) {
       if (instance.state === "scheduled" && instance.resumedAttempt === null)
         this.#moves.unschedule(instance);
-      else if (instance.state !== "none" && instance.state !== "restarting")
+      else if (instance.state !== "pending" && instance.state !== "restarting")
         this.#drive.addStart(slot.node.id, 1);
     }
   }

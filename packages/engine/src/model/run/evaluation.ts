@@ -42,7 +42,7 @@ export class Evaluation {
         const { slot, instances } = due;
         for (const instance of instances) {
           if (slot.idle === 0) break;
-          if (instance.state !== "none" || isHeld(instance) || instance.position < 0) continue;
+          if (instance.state !== "pending" || isHeld(instance) || instance.position < 0) continue;
           this.evaluations++;
           // The other instances would get the same verdict.
           if (!this.#decide(instance) && slot.standing.isShared && !slot.guard) break;

@@ -62,7 +62,7 @@ export function beginAgain<R extends EditableRow>(
     const mates = wholeGroups ? instances.flatMap((each) => [...groupMates(table, each)]) : [];
     const needed = [...mates, ...setupsOf(table, run.graph, instances).filter(isUsed)];
     for (const { mapIndex, node, state } of needed)
-      if (state !== "none") again.add(byKey.get(keyOf({ taskId: node.id, mapIndex }))!);
+      if (state !== "pending") again.add(byKey.get(keyOf({ taskId: node.id, mapIndex }))!);
     const states = new Map([
       ...judgedAgain,
       ...[...again].map((row) => [row, clearedAs(row.state)] as const),
@@ -94,7 +94,7 @@ function unfounded<R extends EditableRow>(
   const table = load(run, states);
   const rows = new Map<Instance, R>();
   for (const row of run.rows) {
-    const isOut = states.get(row) === "none" || states.get(row) === "restarting";
+    const isOut = states.get(row) === "pending" || states.get(row) === "restarting";
     const instance =
       isOut || !(isImpliedEnd(row) || isLetThrough(row)) ? undefined : table.get(row.taskId, row.mapIndex);
     if (instance && !(needsStart(instance.node.manifest) && row.tryNumber === 0)) rows.set(instance, row);
@@ -104,7 +104,7 @@ function unfounded<R extends EditableRow>(
     const ruledOut = new Set(branches.ruledOut());
     for (const instance of table.slots.flatMap(({ instances }) => [...instances])) {
       const row = rows.get(instance);
-      if (!row || instance.state === "none") continue;
+      if (!row || instance.state === "pending") continue;
       const isSkipped = ruledOut.has(instance) && !isLetThrough(row);
       yield [row, instance, isSkipped ? "skipped" : verdictOn(table, instance, row)];
     }
@@ -115,7 +115,7 @@ function unfounded<R extends EditableRow>(
     before = open.length;
     for (const [row, instance, verdict] of verdicts()) {
       if (isLetThrough(row) || (verdict !== "run" && verdict !== "wait")) continue;
-      table.move(instance, "none");
+      table.move(instance, "pending");
       open.push(row);
     }
   }
@@ -124,9 +124,9 @@ function unfounded<R extends EditableRow>(
   for (const [row, instance, verdict] of verdicts()) {
     const isOpen = verdict === "run" || verdict === "wait";
     if (verdict === instance.state || verdict === "run" || (isOpen && !isLetThrough(row))) continue;
-    const follows = isOpen ? "none" : verdict;
-    table.move(instance, "none");
-    if (follows !== "none") table.move(instance, follows);
+    const follows = isOpen ? "pending" : verdict;
+    table.move(instance, "pending");
+    if (follows !== "pending") table.move(instance, follows);
     others.set(row, follows);
   }
   return { open, others };
@@ -166,7 +166,7 @@ function load<R extends EditableRow>(run: EditedRun<R>, states: ReadonlyMap<R, T
 
 /** An instance with a process starts again when the process has ended. */
 function clearedAs(state: TaskState): TaskState {
-  return OCCUPYING.has(state) ? "restarting" : "none";
+  return OCCUPYING.has(state) ? "restarting" : "pending";
 }
 
 function keyOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">): string {

@@ -107,14 +107,14 @@ export class InstanceTable {
     }
     this.releaseGate(instance);
     const slot = this.#slot(instance);
-    if (from === "none") slot.idle--;
+    if (from === "pending") slot.idle--;
     if (instance.node.group !== null && isFinished(from)) this.groups!.reopen(instance);
     this.#bookDownstream(instance, -1);
     this.#count(instance, -1);
     instance.state = to;
     this.#count(instance, 1);
     this.#bookDownstream(instance, 1);
-    if (to === "none") slot.idle++;
+    if (to === "pending") slot.idle++;
     this.#changes.add(instance);
   }
 
@@ -144,7 +144,7 @@ export class InstanceTable {
       this.#bookTotal(instance, 1, edges);
       this.counts.enter(instance);
       if (instance.node.group !== null) this.groups!.enter(instance, 1);
-      if (instance.state === "none") slot.idle++;
+      if (instance.state === "pending") slot.idle++;
       if (instance.committed === null) this.#changes.add(instance);
       this.#bookDownstream(instance, 1);
     }
@@ -157,7 +157,7 @@ export class InstanceTable {
     this.#bookDownstream(instance, -1);
     this.counts.leave(instance);
     if (instance.node.group !== null) this.groups!.enter(instance, -1);
-    if (instance.state === "none") slot.idle--;
+    if (instance.state === "pending") slot.idle--;
     this.#bookTotal(instance, -1, {});
     slot.byIndex?.delete(instance.mapIndex);
     const last = slot.instances.pop()!;
@@ -205,7 +205,7 @@ export class InstanceTable {
 
   reconsiderOne(instance: Instance): void {
     const slot = this.#slot(instance);
-    if (slot.due === "all" || instance.state !== "none") return;
+    if (slot.due === "all" || instance.state !== "pending") return;
     if (slot.due !== null) slot.due.push(instance);
     else {
       slot.due = [instance];

@@ -139,7 +139,7 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     place: null,
     reason: null,
     // An instance that was allowed to run once needs no second check of earlier runs.
-    gate: row.state === "none" ? "none" : "open",
+    gate: row.state === "pending" ? "none" : "open",
     committed: row.state,
     committedAttempt: row.attempt,
     committedTry: row.tryNumber,
@@ -163,7 +163,7 @@ export function newInstance(node: TaskNode, mapIndex: number, tries = 0): Instan
   const row = {
     taskId: node.id,
     mapIndex,
-    state: "none",
+    state: "pending",
     tryNumber: tries,
     maxTries: tries + node.manifest.retries,
   } as const;

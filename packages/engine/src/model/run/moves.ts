@@ -78,7 +78,7 @@ export class Moves {
     instance.resumedAttempt = null;
     instance.wait = null;
     instance.retryAt = null;
-    this.#table.move(instance, "none");
+    this.#table.move(instance, "pending");
     this.#table.reconsiderOne(instance);
     this.#judgeMaps(instance);
     return true;

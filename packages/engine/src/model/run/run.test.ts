@@ -11,7 +11,7 @@ const task = (id: string, upstream: string[] = [], facts: Partial<TaskManifest> 
 const WAIT: Wait = { timeoutAt: null, onTimeout: "fail", keepsSlot: false };
 
 const row = (taskId: string, facts: Partial<InstanceRow> = {}): InstanceRow => {
-  const fresh = { mapIndex: -1, state: "none", tryNumber: 0, maxTries: 0 } as const;
+  const fresh = { mapIndex: -1, state: "pending", tryNumber: 0, maxTries: 0 } as const;
   return { taskId, ...fresh, attempt: null, retryAt: null, infraLosses: 0, ...facts };
 };
 
@@ -166,7 +166,7 @@ describe("retries", () => {
     const waiting = row("b", { state: "up_for_retry", tryNumber: 1, maxTries: 3, retryAt: 40 });
     const run = runOf([task("a"), task("b", ["a"], { retries: 3 })], [row("a"), waiting]);
     run.model.fireRetries(40);
-    expect(run.state("b")).toBe("none");
+    expect(run.state("b")).toBe("pending");
     run.queue("a");
     run.succeed("a");
     expect(run.model.get("b")).toMatchObject({ state: "scheduled", tryNumber: 2 });
@@ -237,7 +237,10 @@ describe("a branch", () => {
     const journal = { skips: [{ taskId: "pick", mapIndex: -1, skip: ["left"] }] };
     const done = row("pick", { state: "success", tryNumber: 1 });
     expect(runOf(tasks, [done], journal).states()).toMatchObject({ left: "skipped", right: "scheduled" });
-    expect(runOf(tasks, [row("pick")], journal).states()).toMatchObject({ left: "none", right: "none" });
+    expect(runOf(tasks, [row("pick")], journal).states()).toMatchObject({
+      left: "pending",
+      right: "pending",
+    });
   });
 
   test("does not stop, after a reload, a task that was active when the branch ended", () => {
@@ -417,7 +420,7 @@ describe("changes", () => {
     run.queue("a", "first");
     const [change, ...others] = run.model.drainChanges();
     expect(others).toEqual([]);
-    expect(change).toMatchObject({ from: "none", fromAttempt: null, fromTry: 0 });
+    expect(change).toMatchObject({ from: "pending", fromAttempt: null, fromTry: 0 });
     run.lose("a");
     run.queue("a", "second");
     expect(run.model.drainChanges()).toMatchObject([{ from: "queued", fromAttempt: "first" }]);
@@ -432,7 +435,7 @@ describe("changes", () => {
     const changes = run.model.drainChanges();
     run.model.restoreChanges(changes);
     run.model.apply({ type: "unqueued", ...run.of("a") }, 2);
-    expect(run.model.drainChanges()).toMatchObject([{ from: "none", fromAttempt: null, fromTry: 0 }]);
+    expect(run.model.drainChanges()).toMatchObject([{ from: "pending", fromAttempt: null, fromTry: 0 }]);
     expect(run.state("a")).toBe("scheduled");
   });
 
@@ -443,7 +446,7 @@ describe("changes", () => {
       model.drainChanges().map(({ instance, from }) => [instance.node.id, from, instance.state]),
     ).toEqual([
       ["a", null, "scheduled"],
-      ["b", null, "none"],
+      ["b", null, "pending"],
     ]);
   });
 });

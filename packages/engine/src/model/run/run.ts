@@ -386,7 +386,7 @@ export class RunModel {
       if (isTeardown) this.#table.reconsider(slot);
       for (const instance of instances) {
         if (isTeardown || isFinished(instance.state)) continue;
-        if (instance.state === "none") this.#commands?.endStart(instance);
+        if (instance.state === "pending") this.#commands?.endStart(instance);
         this.#moves.halt(instance, event);
         hasEnded = true;
       }

@@ -18,7 +18,7 @@ const good = { finished: true, failed: false, succeeded: true, occupying: false 
 const bad = { finished: true, failed: true, succeeded: false, occupying: false } as const;
 
 export const TASK_STATES = {
-  none: waiting,
+  pending: waiting,
   scheduled: waiting,
   queued: occupying,
   running: occupying,

@@ -20,7 +20,7 @@ export class Tally {
 
   /** Every unfinished instance that was scheduled at least. */
   get active(): number {
-    return this.unfinished - this.byState.none;
+    return this.unfinished - this.byState.pending;
   }
 
   enter(instance: Instance, by = 1): void {

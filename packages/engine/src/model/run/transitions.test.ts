@@ -25,7 +25,7 @@ test("the states and their sets are those of the specification", () => {
 test("a finished instance can only return to `none`, a finished run or removed instance cannot change", () => {
   for (const from of ALL_TASK_STATES) {
     const ways = ALL_TASK_STATES.filter((to) => mayMove(from, to));
-    if (isFinished(from)) expect(ways, from).toEqual(from === "removed" ? [] : ["none"]);
+    if (isFinished(from)) expect(ways, from).toEqual(from === "removed" ? [] : ["pending"]);
     else expect(ways.length, from).toBeGreaterThan(0);
     expect(ways).not.toContain(from);
   }
@@ -45,7 +45,7 @@ test("every state can be reached, and every unfinished state can end", () => {
     return seen;
   };
   // Only an edit removes an instance: the run continues with a version without the task.
-  const reached = reach(["none"], TASK_MOVES);
+  const reached = reach(["pending"], TASK_MOVES);
   expect(ALL_TASK_STATES.filter((state) => !reached.has(state))).toEqual(["removed"]);
   for (const state of UNFINISHED) expect(reach([state], TASK_MOVES), state).toContain("failed");
   expect(reach(["queued"], RUN_MOVES).size).toBe(4);

@@ -29,7 +29,7 @@ const ended = {
 } as const satisfies { [To in TaskState]?: Move };
 
 export const TASK_MOVES: Moves<TaskState> = {
-  none: {
+  pending: {
     scheduled: { by: "scheduler", why: "its trigger rule is satisfied" },
     skipped: { by: "scheduler", why: "its trigger rule or a branch skips it" },
     upstream_failed: { by: "scheduler", why: "its trigger rule can no longer be satisfied" },
@@ -40,7 +40,7 @@ export const TASK_MOVES: Moves<TaskState> = {
     deferred: { by: "scheduler", why: "it begins with a wait for its trigger" },
     skipped: { by: "scheduler", why: "a branch skips it, or it was stopped" },
     success: stopped,
-    none: { by: "scheduler", why: "an upstream task was started again" },
+    pending: { by: "scheduler", why: "an upstream task was started again" },
   },
   queued: {
     ...ended,
@@ -52,14 +52,14 @@ export const TASK_MOVES: Moves<TaskState> = {
     scheduled: { by: "scheduler", why: "the attempt was lost" },
   },
   restarting: {
-    none: { by: "executor", why: "the old attempt ended" },
+    pending: { by: "executor", why: "the old attempt ended" },
     success: halted,
     failed: halted,
     skipped: halted,
   },
   up_for_retry: {
     scheduled: { by: "scheduler", why: "the retry is due" },
-    none: { by: "scheduler", why: "it was restarted, or its trigger rule no longer holds" },
+    pending: { by: "scheduler", why: "it was restarted, or its trigger rule no longer holds" },
     failed: halted,
     skipped: halted,
     success: stopped,
@@ -69,7 +69,7 @@ export const TASK_MOVES: Moves<TaskState> = {
     success: halted,
     failed: halted,
     skipped: halted,
-    none: restarted,
+    pending: restarted,
   },
   deferred: {
     scheduled: { by: "trigger", why: "the trigger fired" },
@@ -77,12 +77,12 @@ export const TASK_MOVES: Moves<TaskState> = {
     failed: { by: "trigger", why: "the trigger ended the task, no try is left" },
     skipped: { by: "trigger", why: "the trigger ended the task" },
     up_for_retry: { by: "trigger", why: "the trigger failed the task, a try is left" },
-    none: restarted,
+    pending: restarted,
   },
-  success: { none: again },
-  failed: { none: again },
-  skipped: { none: again },
-  upstream_failed: { none: again },
+  success: { pending: again },
+  failed: { pending: again },
+  skipped: { pending: again },
+  upstream_failed: { pending: again },
   removed: {},
 };
 
@@ -99,7 +99,7 @@ export const RUN_MOVES: Moves<RunState> = {
 
 /** States that a user can set on an instance, in any state. */
 export const TASK_EDITS = {
-  none: "clear",
+  pending: "clear",
   success: "mark success",
   failed: "mark failed",
   skipped: "mark skipped",

@@ -233,7 +233,7 @@ function birth(actor: RunActor, { instance }: Change): InstanceBirth {
     weight,
     executor,
     operator,
-    state: isWhole ? instance.state : "none",
+    state: isWhole ? instance.state : "pending",
     tryNumber: isWhole ? instance.tryNumber : 0,
     scheduledAt: isWhole ? instance.scheduledAt : null,
     endedAt: isWhole ? instance.endedAt : null,

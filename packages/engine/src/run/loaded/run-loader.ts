@@ -136,7 +136,7 @@ function newActor(run: ClaimedRun, version: DagVersion, drive: LoadedDrive | nul
     (node): InstanceRow => ({
       taskId: node.id,
       mapIndex: -1,
-      state: "none",
+      state: "pending",
       tryNumber: 0,
       maxTries: node.manifest.retries,
       attempt: null,
@@ -161,7 +161,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     (row): InstanceRow => ({
       taskId: row.task_id,
       mapIndex: row.map_index,
-      state: isTaskState(row.state) ? row.state : "none",
+      state: isTaskState(row.state) ? row.state : "pending",
       tryNumber: row.try_number,
       maxTries: row.max_tries,
       attempt: row.attempt,

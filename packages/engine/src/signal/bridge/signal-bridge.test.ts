@@ -155,7 +155,7 @@ it("drives rules and waits of runs with signals of the service only, and sends s
   await bridge(rig.db, signals, { wakeUps: rig.wakeUps });
   await isOpen(rig.db);
   const id = await rig.trigger("bridged");
-  await rig.until(async () => (await rig.states(id)).work === "none", "the run");
+  await rig.until(async () => (await rig.states(id)).work === "pending", "the run");
   await signals.send([{ key: "go", value: 7 }]);
   await rig.until(async () => (await rig.states(id)).work === "success", "work");
   await until(async () => (await signals.list({ key: "done" })).signals.length === 1);

@@ -141,7 +141,7 @@ const COUNTS = statement(
           (SELECT coalesce(json_agg(json_build_object('action', g.action, 'state', g.state, 'runs', g.runs)), '[]')
            FROM (SELECT action, state, count(*)::int AS runs FROM dates GROUP BY action, state) g) AS dates,
           (SELECT coalesce(json_agg(json_build_object('state', g.state, 'tasks', g.tasks)), '[]')
-           FROM (SELECT * FROM instances UNION ALL SELECT 'none', tasks FROM missing WHERE tasks > 0) g) AS tasks,
+           FROM (SELECT * FROM instances UNION ALL SELECT 'pending', tasks FROM missing WHERE tasks > 0) g) AS tasks,
           (SELECT coalesce(json_agg(extract(epoch FROM e.ended_at) * 1000 ORDER BY e.ended_at DESC), '[]')
            FROM (SELECT r.ended_at FROM dates d JOIN dag_run r ON r.id = d.id
                  WHERE d.action <> 'kept' AND r.ended_at IS NOT NULL ORDER BY r.ended_at DESC LIMIT 50) e) AS ended,

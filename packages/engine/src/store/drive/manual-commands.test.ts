@@ -54,7 +54,7 @@ async function aRun(
     await db.rows(
       adhoc(`INSERT INTO task_instance (dag_run_id, task_id, state, try_number, max_tries, attempt, pool, pool_slots,
                                         queue, priority_weight, operator)
-             SELECT r.id, k->>'taskId', CASE WHEN r.state = 'running' THEN 'none' ELSE 'success' END,
+             SELECT r.id, k->>'taskId', CASE WHEN r.state = 'running' THEN 'pending' ELSE 'success' END,
                     (r.state <> 'running')::int, 0, CASE WHEN r.state <> 'running' THEN gen_random_uuid() END,
                     'default_pool', 1, 'default', 1, 'task'
              FROM dag_run r JOIN dag_version v ON v.id = r.version_id, jsonb_array_elements(v.manifest->'tasks') AS k
@@ -129,7 +129,7 @@ describe("a manual command to an unfinished run", () => {
       { key: `plain/${run.runId}/c`, value: { action: "stop", by: "ada" }, is_noted: true },
     ]);
     expect(await runOf(run)).toMatchObject({ state: "running", generation: generation + 2, driven: true });
-    expect(Object.values(await statesOf(run))).toEqual(["none", "none", "none", "none"]);
+    expect(Object.values(await statesOf(run))).toEqual(["pending", "pending", "pending", "pending"]);
   });
 
   it("is stored in the existing drive of a signal-driven run", async () => {
@@ -191,7 +191,7 @@ describe("a manual command to an ended run", () => {
       affected: [{ taskId: "b" }, { taskId: "c" }],
       version: null,
     });
-    expect(await statesOf(run)).toEqual({ a: "success", aside: "success", b: "none", c: "none" });
+    expect(await statesOf(run)).toEqual({ a: "success", aside: "success", b: "pending", c: "pending" });
     expect(await runOf(run)).toMatchObject({ state: "queued", clear_number: 1, driven: false });
     expect(await orders(run)).toEqual([]);
     const kept = await db.rows(adhoc("SELECT task_id FROM xcom WHERE dag_run_id = $1"), [run.id]);

@@ -114,7 +114,7 @@ async function moveToVersion(tx: Connection, runIds: readonly number[]): Promise
  * upstream restarts, the instance waits for it (implied-ends.ts).
  */
 function isCleared(row: EditedInstance, only: ClearEdit["only"]): boolean {
-  if (row.state === "none" || (row.state === "scheduled" && row.resumed_attempt === null)) return false;
+  if (row.state === "pending" || (row.state === "scheduled" && row.resumed_attempt === null)) return false;
   if (only === "failed") return row.state === "failed" || row.state === "upstream_failed";
   if (only === "running") return OCCUPYING.has(row.state) || row.state === "deferred";
   return only !== "new";

@@ -42,7 +42,7 @@ export async function forgetStops(tx: Connection, tasks: readonly EditedTask[]):
 
 /** For instances that an edit ends: an instance that has not started ends together with its pending start. */
 export async function endStarts(tx: Connection, instances: readonly EditedInstance[]): Promise<void> {
-  const unbegun = instances.filter(({ state, try_number }) => state === "none" && try_number === 0);
+  const unbegun = instances.filter(({ state, try_number }) => state === "pending" && try_number === 0);
   if (unbegun.length === 0) return;
   const ended = await tx.rows<EndedStart>(END_STARTS, taskColumns(unbegun));
   if (ended.length === 0) return;

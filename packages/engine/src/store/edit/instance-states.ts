@@ -17,7 +17,7 @@ import { type EditedInstance, keyColumns } from "./edited-instances.ts";
 const CLEAR = statement(
   "edit-clear-instances",
   `WITH cleared AS (UPDATE task_instance t SET
-     state = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN 'restarting' ELSE 'none' END,
+     state = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN 'restarting' ELSE 'pending' END,
      attempt = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.attempt END,
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
      scheduled_at = NULL, queued_at = NULL,

@@ -139,7 +139,7 @@ export function blockingRuns(
           ORDER BY p.logical_date DESC LIMIT 1) AS p
         CROSS JOIN LATERAL (
           SELECT count(*) FILTER (WHERE state NOT IN ('success', 'skipped')) AS open,
-                 count(*) FILTER (WHERE state NOT IN ('success', 'skipped', 'none')) AS begun
+                 count(*) FILTER (WHERE state NOT IN ('success', 'skipped', 'pending')) AS begun
           FROM task_instance WHERE dag_run_id = p.id AND task_id = ANY($2)) AS t
         WHERE b.is_waiting AND b.distance < ${PAST_RUNS}
           AND (t.open > 0 OR (p.state = 'queued' AND NOT EXISTS (SELECT FROM task_instance WHERE dag_run_id = p.id)))

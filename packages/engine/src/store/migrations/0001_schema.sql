@@ -268,7 +268,7 @@ CREATE TABLE task_instance (
   dag_run_id         bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
   task_id            text NOT NULL,
   map_index          integer NOT NULL DEFAULT -1, -- -1: not mapped
-  state              text NOT NULL DEFAULT 'none' CHECK (state IN ('none', 'scheduled', 'queued', 'running', 'restarting',
+  state              text NOT NULL DEFAULT 'pending' CHECK (state IN ('pending', 'scheduled', 'queued', 'running', 'restarting',
                        'up_for_retry', 'up_for_reschedule', 'deferred', 'success', 'failed', 'skipped', 'upstream_failed', 'removed')),
   -- A user set its state: it stays, regardless of its upstream, until it is cleared or starts again. An end state set by
   -- neither a user nor an attempt follows from the rest of the run, and is evaluated again after an edit.

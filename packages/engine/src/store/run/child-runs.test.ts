@@ -74,7 +74,7 @@ describe("the run of a sub-DAG", () => {
     ["running", false],
     ["deferred", false],
     ["up_for_reschedule", false],
-    ["none", true],
+    ["pending", true],
     ["restarting", true],
     ["up_for_retry", true],
     ["success", true],

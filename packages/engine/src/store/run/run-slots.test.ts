@@ -40,7 +40,7 @@ async function run(day: number, state: "queued" | "running", dagId = "d"): Promi
     await db.rows(
       adhoc(`INSERT INTO task_instance (dag_run_id, task_id, state, pool, pool_slots, queue, priority_weight, operator)
              SELECT $1, t.task, t.state, 'default_pool', 1, 'default', 1, 'task'
-             FROM (VALUES ('up', 'success'), ('gated', 'none')) AS t(task, state)`),
+             FROM (VALUES ('up', 'success'), ('gated', 'pending')) AS t(task, state)`),
       [row.id],
     );
   return row.id;

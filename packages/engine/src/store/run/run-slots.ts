@@ -55,10 +55,10 @@ const GATED = `'$.tasks[*] ? (@.dependsOnPast == true || @.waitForDownstream == 
 const isWaiting = (run: string) =>
   `num_nulls(${run}.logical_date) = 0 AND ${run}.retry_at IS NULL
    AND NOT EXISTS (SELECT 1 FROM task_instance t WHERE t.dag_run_id = ${run}.id
-                     AND t.state NOT IN ('none', 'success', 'failed', 'skipped', 'upstream_failed', 'removed'))
+                     AND t.state NOT IN ('pending', 'success', 'failed', 'skipped', 'upstream_failed', 'removed'))
    AND EXISTS (SELECT 1 FROM dag_version g
                  CROSS JOIN LATERAL jsonb_path_query(g.manifest, ${GATED}) AS k(task)
-                 JOIN task_instance t ON t.dag_run_id = ${run}.id AND t.task_id = k.task->>'taskId' AND t.state = 'none'
+                 JOIN task_instance t ON t.dag_run_id = ${run}.id AND t.task_id = k.task->>'taskId' AND t.state = 'pending'
                WHERE g.id = ${run}.version_id)`;
 
 /** OFFSET 0: for the first by date, PostgreSQL would scan all runs of the DAG in that order. */

@@ -19,7 +19,7 @@ const LEAVES: Columns<InstanceMove> = {
   dag_run_id: ["bigint", ({ runId }) => runId],
   task_id: ["text", ({ instance }) => instance.node.id],
   map_index: ["integer", ({ instance }) => instance.mapIndex],
-  from_state: ["text", ({ from }) => from ?? "none"],
+  from_state: ["text", ({ from }) => from ?? "pending"],
   from_attempt: ["uuid", ({ fromAttempt }) => fromAttempt],
 };
 

@@ -93,9 +93,10 @@ describe("a step that is recorded while its run is edited", () => {
       remembered = recordStep(db, key, { name: "submit", value: 1 });
       remembered.catch(() => {});
       await waitingForLock(db);
-      await tx.rows(adhoc("UPDATE task_instance SET attempt = NULL, state = 'none' WHERE dag_run_id = $1"), [
-        runId,
-      ]);
+      await tx.rows(
+        adhoc("UPDATE task_instance SET attempt = NULL, state = 'pending' WHERE dag_run_id = $1"),
+        [runId],
+      );
     });
     expect(await remembered).toBe(false);
     expect(await recordedSteps(db, key)).toEqual({});
