@@ -458,7 +458,7 @@ describe("manual commands", () => {
   test("start, restart and stop tasks of any run", async () => {
     const run = await runDag(ordinary, {
       settle: "20ms",
-      orders: [
+      commands: [
         { task: "first", action: "start", after: "1m" },
         { task: "long", action: "restart", after: "2m", by: "Ann" },
       ],
@@ -468,7 +468,7 @@ describe("manual commands", () => {
     expect(asked(run)).toEqual(["start first: hand", "restart long: Ann"]);
     const stopped = await runDag(ordinary, {
       settle: "20ms",
-      orders: [{ task: "long", action: "stop", after: "1m" }],
+      commands: [{ task: "long", action: "stop", after: "1m" }],
     });
     expect(stopped.task("long")).toMatchObject({ state: "skipped", reason: "stopped by user" });
   });
@@ -477,7 +477,7 @@ describe("manual commands", () => {
     const open = dag("open", (d) => void d.task("t", { on: [start(a)] }, () => 1));
     const run = await runDag(open, {
       signals: [{ key: "a", after: "2h" }],
-      orders: [{ action: "stop", after: "1h" }],
+      commands: [{ action: "stop", after: "1h" }],
     });
     expect(run).toMatchObject({ closedBy: "user", states: { t: "skipped" } });
   });
@@ -488,9 +488,9 @@ describe("manual commands", () => {
       { action: "start" },
       { task: "long", action: "go" },
     ])
-      await expect(runDag(ordinary, { orders: [order as never] })).rejects.toMatchObject({
+      await expect(runDag(ordinary, { commands: [order as never] })).rejects.toMatchObject({
         code: "TW_TEST_BAD_OPTION",
-        message: expect.stringContaining("orders[0]"),
+        message: expect.stringContaining("commands[0]"),
       });
   });
 });

@@ -1,7 +1,7 @@
 /** Runs a DAG in a test: in-process, on a virtual clock, with the engine's own rules. */
 export { DagTestError } from "./errors.ts";
 export type { When } from "./moment.ts";
-export type { GivenOrder, GivenSignal, LogLine, RunOptions, RunProgress } from "./options.ts";
+export type { GivenCommand, GivenSignal, LogLine, RunOptions, RunProgress } from "./options.ts";
 export {
   type Action,
   type DeadLetter,

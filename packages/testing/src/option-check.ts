@@ -4,7 +4,7 @@
  */
 import { nearest } from "@tradewind/sdk/wording";
 import { DagTestError } from "./errors.ts";
-import type { GivenOrder, GivenSignal, RunOptions } from "./options.ts";
+import type { GivenCommand, GivenSignal, RunOptions } from "./options.ts";
 
 type Names<T> = Readonly<Record<keyof T, true>>;
 
@@ -17,7 +17,7 @@ const OPTIONS: Names<RunOptions> = {
   logicalDate: true,
   now: true,
   onEvent: true,
-  orders: true,
+  commands: true,
   settle: true,
   signals: true,
   triggers: true,
@@ -25,7 +25,7 @@ const OPTIONS: Names<RunOptions> = {
   variables: true,
 };
 const SIGNAL: Names<GivenSignal> = { after: true, at: true, key: true, namespace: true, value: true };
-const ORDER: Names<GivenOrder> = { action: true, after: true, at: true, by: true, task: true };
+const COMMAND: Names<GivenCommand> = { action: true, after: true, at: true, by: true, task: true };
 
 const MAX_LENGTH = 250;
 
@@ -35,8 +35,8 @@ export function checkOptions(options: RunOptions): void {
   list(options.signals, "signals").forEach((signal, index) => {
     checkSignal(signal, `signals[${index}]`);
   });
-  list(options.orders, "orders").forEach((order, index) => {
-    checkNames(order, ORDER, `orders[${index}]`, '{ task: "train", action: "start" }');
+  list(options.commands, "commands").forEach((order, index) => {
+    checkNames(order, COMMAND, `commands[${index}]`, '{ task: "train", action: "start" }');
   });
 }
 

@@ -24,7 +24,7 @@ export interface RunOptions<Conf = unknown> {
   /** External signals: at the start of the run, `after` a duration, or `at` a moment. */
   readonly signals?: readonly GivenSignal[];
   /** Manual commands during the run. */
-  readonly orders?: readonly GivenOrder[];
+  readonly commands?: readonly GivenCommand[];
   /**
    * The duration after which a run with signal rules or times is closed (default "1d", or longer if something is
    * scheduled later); an idle run is closed earlier.
@@ -59,9 +59,9 @@ export interface GivenSignal extends When {
 
 /**
  * A manual command that starts, restarts or stops a task; without a task, "stop" closes the run.
- * @example const orders: GivenOrder[] = [{ task: "train", action: "restart", after: "2h" }, { action: "stop", after: "1d" }];
+ * @example const commands: GivenCommand[] = [{ task: "train", action: "restart", after: "2h" }, { action: "stop", after: "1d" }];
  */
-export interface GivenOrder extends When {
+export interface GivenCommand extends When {
   readonly task?: string;
   readonly action: "start" | "restart" | "stop";
   /** The user in the log of actions (default "user"). */

@@ -237,7 +237,7 @@ test.each<[object, string]>([
   [{ signals: [{ key: "a*" }] }, 'signals[0].key "a*" stands for many signals'],
   [{ signals: [{ key: "a", namespace: "x*" }] }, 'signals[0].namespace "x*" stands for many signals'],
   [{ signals: [{ key: "a", afer: "1h" }] }, 'signals[0]: unknown option "afer"; did you mean "after"?'],
-  [{ orders: [{ task: "t", actoin: "stop" }] }, 'orders[0]: unknown option "actoin"'],
+  [{ commands: [{ task: "t", actoin: "stop" }] }, 'commands[0]: unknown option "actoin"'],
 ])("rejects the options %j", async (options, message) => {
   const plain = dag("plain", (d) => void d.task("t", () => 1));
   await expect(runDag(plain, options)).rejects.toMatchObject({

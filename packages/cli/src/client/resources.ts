@@ -303,7 +303,7 @@ export interface RunConditions {
     readonly stopping: string | null;
     readonly next_tick: string | null;
     readonly reacts_to: readonly string[];
-    readonly asking: {
+    readonly on_signal_failure: {
       readonly key: string;
       readonly version: number;
       readonly attempts: number;

@@ -50,7 +50,7 @@ export class DrivenReference {
       this.#tasks.map((task) => [task.taskId, { ...(from?.task(task.taskId) ?? fresh(task)) }]),
     );
     this.#rules = from
-      ? from.#rules.map((each) => ({ ...each, heard: [...each.received] }))
+      ? from.#rules.map((each) => ({ ...each, received: [...each.received] }))
       : listeningOf(manifest);
     this.#isClosed = from ? from.#isClosed : false;
     this.#endedAs = from ? from.#endedAs : null;

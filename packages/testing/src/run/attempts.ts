@@ -154,8 +154,8 @@ function notStopped({ node }: Instance, reason: string): DagTestError {
 }
 
 /** Tasks that may be stopped while they work. */
-export function stoppable({ tasks }: DagManifest, { orders = [] }: RunOptions): Set<string> {
-  const ordered = orders.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
+export function stoppable({ tasks }: DagManifest, { commands = [] }: RunOptions): Set<string> {
+  const ordered = commands.flatMap(({ action, task }) => (action === "start" ? [] : (task ?? [])));
   const ruled = tasks.filter(
     ({ reacts, rules = [] }) => reacts || rules.some(({ action }) => action !== "start"),
   );

@@ -154,8 +154,8 @@ export class InProcessRun {
   }
 
   /** Like the scheduler: a run without rules has a drive only if there are manual commands. */
-  #driveFor({ orders = [] }: RunOptions): RecordedDrive | null {
-    if (!isDriven(this.#manifest) && orders.length === 0) return null;
+  #driveFor({ commands = [] }: RunOptions): RecordedDrive | null {
+    if (!isDriven(this.#manifest) && commands.length === 0) return null;
     const { dagId, runId } = this.#facts;
     const options = {
       manifest: this.#manifest,

@@ -3,7 +3,7 @@ import type { Json } from "@tradewind/sdk";
 import type { RunFacts, SignalToSend } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
 import { momentOption } from "../moment.ts";
-import type { GivenOrder, GivenSignal, RunOptions } from "../options.ts";
+import type { GivenCommand, GivenSignal, RunOptions } from "../options.ts";
 
 /** Commands are signals, as in the log of the engine. */
 export const ACTION_NAMESPACE = "action";
@@ -27,10 +27,13 @@ export class Outside {
   /** The time of the last event. */
   readonly lastAt: number;
 
-  constructor({ orders = [], signals = [] }: Pick<RunOptions, "orders" | "signals">, parts: OutsideParts) {
+  constructor(
+    { commands = [], signals = [] }: Pick<RunOptions, "commands" | "signals">,
+    parts: OutsideParts,
+  ) {
     const given = [
       ...signals.map((signal, index) => comingSignal(signal, `signals[${index}]`, parts)),
-      ...orders.map((order, index) => comingOrder(order, `orders[${index}]`, parts)),
+      ...commands.map((order, index) => comingCommand(order, `commands[${index}]`, parts)),
     ];
     this.#coming = given.sort((a, b) => a.at - b.at);
     this.lastAt = this.#coming.at(-1)?.at ?? parts.startedAt;
@@ -50,11 +53,11 @@ export class Outside {
 function comingSignal(given: GivenSignal, name: string, { startedAt }: OutsideParts): Coming {
   const { namespace = "default", key, value } = given;
   if (namespace === ACTION_NAMESPACE)
-    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: manual commands belong in "orders"`);
+    throw new DagTestError("TW_TEST_BAD_OPTION", `${name}: manual commands belong in "commands"`);
   return { at: momentOption(name, given, startedAt), signal: { namespace, key, value: jsonOf(key, value) } };
 }
 
-function comingOrder(given: GivenOrder, name: string, { run, startedAt, taskIds }: OutsideParts): Coming {
+function comingCommand(given: GivenCommand, name: string, { run, startedAt, taskIds }: OutsideParts): Coming {
   const { action, by = "user", task } = given;
   if (!ACTIONS.has(action))
     throw new DagTestError("TW_TEST_BAD_OPTION", `${name}.action must be "start", "restart" or "stop"`);

@@ -111,7 +111,7 @@ function linesOf(run: RunConditions): Line[] {
 
 /** A task with a signal handler, and the handler's latest error. */
 function reactionLine(run: RunConditions, task: RunConditions["tasks"][number]): Line {
-  const { asking, reacts_to, task_id } = task;
+  const { on_signal_failure, reacts_to, task_id } = task;
   const isOpen = run.closed === null;
   return {
     run,
@@ -121,11 +121,11 @@ function reactionLine(run: RunConditions, task: RunConditions["tasks"][number]):
     missing: "",
     fired: "",
     state:
-      asking === null
+      on_signal_failure === null
         ? isOpen
           ? "armed"
           : "done"
-        : `failed ${asking.attempts}x on ${asking.key} (version ${asking.version}), next try ${asking.again_at === null ? "soon" : relativeTime(asking.again_at)}`,
+        : `failed ${on_signal_failure.attempts}x on ${on_signal_failure.key} (version ${on_signal_failure.version}), next try ${on_signal_failure.again_at === null ? "soon" : relativeTime(on_signal_failure.again_at)}`,
   };
 }
 

@@ -64,7 +64,7 @@ describe("conditions of a run", () => {
       stopping: null,
       next_tick: null,
       reacts_to: [],
-      asking: null,
+      on_signal_failure: null,
     };
     expect(shown.tasks).toEqual([
       { ...nothing, task_id: "train", needs_start: true, pending_starts: 2 },
@@ -80,7 +80,7 @@ describe("conditions of a run", () => {
       each.setFailedOnSignal("ask", { key: "ask.it", version: 12, attempts: 3, error: "no idea", againAt }),
     );
     const { tasks } = await conditionsOf("online", "failing");
-    expect(tasks.find(({ task_id }: { task_id: string }) => task_id === "ask").asking).toEqual({
+    expect(tasks.find(({ task_id }: { task_id: string }) => task_id === "ask").on_signal_failure).toEqual({
       ...{ key: "ask.it", version: 12, attempts: 3, error: "no idea" },
       again_at: "2026-01-01T10:00:04.000Z",
     });

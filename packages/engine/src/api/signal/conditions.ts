@@ -74,7 +74,7 @@ const taskDocument = z.object({
   /** Signals handled by its `onSignal`: keys, prefixed with the namespace unless it is the default. */
   reacts_to: z.array(z.string()),
   /** The signal on which its `onSignal` failed and which is retried; later signals wait. */
-  asking: z
+  on_signal_failure: z
     .object({
       key: z.string(),
       version: z.number(),
@@ -222,7 +222,7 @@ function show(driven: DrivenRun, blockers: readonly SignalBlocker[]): z.output<t
     stopping: drive.stopping(task.taskId),
     next_tick: tick(drive.tickAt(task.taskId)),
     reacts_to: signalNames(task),
-    asking: showAsking(drive.failedOnSignal(task.taskId)),
+    on_signal_failure: showFailure(drive.failedOnSignal(task.taskId)),
     has_rules: task.rules !== undefined,
   }));
   return {
@@ -269,9 +269,9 @@ function isOver({ state }: DrivenRunRow): boolean {
   return state === "success" || state === "failed";
 }
 
-function showAsking(asking: FailedOnSignal | null): z.output<typeof taskDocument>["asking"] {
-  if (asking === null) return null;
-  const { againAt, attempts, error, key, version } = asking;
+function showFailure(failed: FailedOnSignal | null): z.output<typeof taskDocument>["on_signal_failure"] {
+  if (failed === null) return null;
+  const { againAt, attempts, error, key, version } = failed;
   return { key, version, attempts, error, again_at: iso(new Date(againAt)) };
 }
 

@@ -53,7 +53,7 @@ test("every state can be reached, and every unfinished state can end", () => {
 
 test("the diagrams show every move of the table", () => {
   const tasks = taskStateDiagram();
-  expect(tasks).toMatch(/^stateDiagram-v2\n {2}\[\*\] --> none\n/);
+  expect(tasks).toMatch(/^stateDiagram-v2\n {2}\[\*\] --> pending\n/);
   for (const [from, targets] of Object.entries(TASK_MOVES)) {
     for (const to of Object.keys(targets)) expect(tasks).toContain(`  ${from} --> ${to}: `);
   }

@@ -6,7 +6,7 @@ const DAY_MS = 86_400_000;
 
 /** The parts of a run that timers use. */
 function run(id: number, endsAt: number): RunActor {
-  const known = { id, notedAt: Number.POSITIVE_INFINITY, nextMoment: () => endsAt };
+  const known = { id, timerAt: Number.POSITIVE_INFINITY, nextMoment: () => endsAt };
   return known as unknown as RunActor;
 }
 

@@ -97,12 +97,12 @@ export class RunActor {
   constructor(
     run: ClaimedRun,
     version: DagVersion,
-    parts: { model: RunModel; ears: RunSubscriptions | null },
+    parts: { model: RunModel; subscriptions: RunSubscriptions | null },
   ) {
     this.run = run;
     this.version = version;
     this.model = parts.model;
-    this.subscriptions = parts.ears;
+    this.subscriptions = parts.subscriptions;
     this.facts = runFacts(run);
     this.isPaused = run.is_paused;
     this.retryAt = run.retry_at?.getTime() ?? null;
@@ -119,8 +119,8 @@ export class RunActor {
   nextMoment(): number {
     const never = Number.POSITIVE_INFINITY;
     const deadline = this.ending ? never : (this.deadline ?? never);
-    const { subscriptions: ears, model } = this;
-    const question = ears?.nextQuestionAt() ?? never;
+    const { subscriptions, model } = this;
+    const question = subscriptions?.nextQuestionAt() ?? never;
     const retry = Math.min(model.nextRetryAt() ?? never, this.retryAt ?? never);
     return Math.min(retry, model.nextDeadline() ?? never, question, deadline);
   }

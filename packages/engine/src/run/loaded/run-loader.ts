@@ -145,7 +145,7 @@ function newActor(run: ClaimedRun, version: DagVersion, drive: LoadedDrive | nul
     }),
   );
   const model = RunModel.load(version.graph, rows, { drive: driveOf(run, version, drive) });
-  return new RunActor(run, version, { model, ears: subscriptionsOf(run, version, drive) });
+  return new RunActor(run, version, { model, subscriptions: subscriptionsOf(run, version, drive) });
 }
 
 interface Journal {
@@ -183,7 +183,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
     instance.pid = row.pid;
   }
-  return new RunActor(run, version, { model, ears: subscriptionsOf(run, version, journal.drive) });
+  return new RunActor(run, version, { model, subscriptions: subscriptionsOf(run, version, journal.drive) });
 }
 
 function loadedWait(row: LoadedInstance): Wait | null {

@@ -167,7 +167,7 @@ describe("signals of state changes", () => {
     const value = (state: string, tryNumber: number) => ({ state, mapIndex: -1, tryNumber });
     expect(await told("task")).toEqual([
       ["d/r/t0", value("failed", 0)],
-      ["d/r/t0", value("none", 0)],
+      ["d/r/t0", value("pending", 0)],
       ["d/r/t0", value("restarting", 1)],
       ["d/r/t0", value("success", 1)],
     ]);

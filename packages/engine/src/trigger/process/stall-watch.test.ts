@@ -12,7 +12,7 @@ function watched(whos: readonly (number | null)[]) {
 }
 
 it("names the culprit that was found repeatedly although one sample failed", () => {
-  expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, looks: 3, streak: 3, stack: "stack 0" });
+  expect(watched([7, 7, 7]).watch.current).toMatchObject({ who: 7, checks: 3, streak: 3, stack: "stack 0" });
   expect(watched([null, 7, 7]).watch.current).toMatchObject({ who: 7, streak: 2, stack: "stack 1" });
 });
 

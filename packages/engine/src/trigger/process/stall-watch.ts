@@ -47,12 +47,12 @@ export class StallWatch {
     }
     const { who, ms } = report;
     if (this.#stall === null) this.#limit = setTimeout(this.#tooLong, Math.max(0, this.#limitMs - ms));
-    const looks = (this.#stall?.checks ?? 0) + 1;
+    const checks = (this.#stall?.checks ?? 0) + 1;
     const streak = who === this.#lastWho ? (this.#stall?.streak ?? 0) + 1 : 1;
     const stack = streak === 1 ? report.stack : (this.#stall?.stack ?? report.stack);
     this.#lastWho = who;
-    const most = streak * 2 > looks ? who : null;
-    this.#stall = { who: most, blocker: streak >= 2 ? most : null, ms, stack, checks: looks, streak };
+    const most = streak * 2 > checks ? who : null;
+    this.#stall = { who: most, blocker: streak >= 2 ? most : null, ms, stack, checks: checks, streak };
     return null;
   }
 
