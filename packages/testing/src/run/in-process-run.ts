@@ -157,12 +157,9 @@ export class InProcessRun {
   #driveFor({ commands = [] }: RunOptions): RecordedDrive | null {
     if (!isDriven(this.#manifest) && commands.length === 0) return null;
     const { dagId, runId } = this.#facts;
-    const options = {
-      manifest: this.#manifest,
-      rules: new RuleSet(this.#manifest),
-      run: { dagId, runId, conf: this.#conf },
-      startedAt: this.#startedAt,
-    };
+    const run = { dagId, runId, conf: this.#conf };
+    const [manifest, rules] = [this.#manifest, new RuleSet(this.#manifest)];
+    const options = { manifest, rules, run, startedAt: this.#startedAt };
     return new RecordedDrive(options, (action) => this.#journal.act(action));
   }
 

@@ -30,14 +30,7 @@ import { endsPast } from "./gates.ts";
 import { compareOwned } from "./owned-runs.ts";
 import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
-import {
-  concernsHosts,
-  EVERYTHING,
-  isRunTopic,
-  NOTHING,
-  type PendingRead,
-  readsAfter,
-} from "./scheduler-reads.ts";
+import { concernsHosts, EVERYTHING, isRunTopic, NOTHING, type Reads, readsAfter } from "./scheduler-reads.ts";
 
 /** Maximum number of runs per claim: few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
@@ -62,7 +55,7 @@ export interface Timetables {
 }
 
 export class SchedulerJob extends DrainingJob {
-  #pendingReads: PendingRead = EVERYTHING;
+  #pendingReads: Reads = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
   #listening: Listening | null = null;
@@ -244,7 +237,7 @@ export class SchedulerJob extends DrainingJob {
       .catch(() => {});
   }
 
-  #requestRead(look: Partial<PendingRead>): void {
+  #requestRead(look: Partial<Reads>): void {
     this.#pendingReads = { ...this.#pendingReads, ...look };
     this.wake();
   }
@@ -266,7 +259,7 @@ export class SchedulerJob extends DrainingJob {
   }
 
   /** With peers: as many runs as fill its free slots; none if only peers have free slots; its share if no scheduler has. */
-  async #claim({ orphans, queued }: Pick<PendingRead, "orphans" | "queued">): Promise<ClaimedRun[]> {
+  async #claim({ orphans, queued }: Pick<Reads, "orphans" | "queued">): Promise<ClaimedRun[]> {
     this.#pendingReads = { ...this.#pendingReads, queued: false };
     if (!orphans && !queued) return [];
     const budget = (await this.#budget?.room(this.lease.jobId)) ?? Number.POSITIVE_INFINITY;

@@ -1,7 +1,7 @@
 /** The reasons to query the database. */
 import type { Topic } from "../../job/wake-up.ts";
 
-export interface PendingRead {
+export interface Reads {
   readonly due: boolean;
   readonly queued: boolean;
   readonly places: boolean;
@@ -15,7 +15,7 @@ export interface PendingRead {
   readonly abandoned: boolean;
 }
 
-export const NOTHING: PendingRead = {
+export const NOTHING: Reads = {
   due: false,
   queued: false,
   places: false,
@@ -28,7 +28,7 @@ export const NOTHING: PendingRead = {
   timetables: false,
   abandoned: false,
 };
-export const EVERYTHING: PendingRead = {
+export const EVERYTHING: Reads = {
   due: true,
   queued: true,
   places: true,
@@ -47,7 +47,7 @@ export function isRunTopic(topic: Topic | ""): topic is `run:${number}` {
 }
 
 /** The queries that follow from a wake-up; "": wake-ups may have been lost. */
-export function readsAfter(topic: Topic | ""): Partial<PendingRead> {
+export function readsAfter(topic: Topic | ""): Partial<Reads> {
   if (isRunTopic(topic)) return { queued: true, places: true, due: true, abandoned: true, continuous: true };
   switch (topic) {
     case "":
