@@ -465,7 +465,7 @@ describe("manual commands", () => {
     });
     expect(run).toMatchObject({ state: "success", closedBy: null });
     expect([run.task("first").tries, run.task("second").tries, run.task("long").output]).toEqual([2, 2, 2]);
-    expect(asked(run)).toEqual(["start first: hand", "restart long: Ann"]);
+    expect(asked(run)).toEqual(["start first: user", "restart long: Ann"]);
     const stopped = await runDag(ordinary, {
       settle: "20ms",
       commands: [{ task: "long", action: "stop", after: "1m" }],

@@ -370,9 +370,9 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
     /d\.task takes \(id, function\) or \(id, options, function\)/,
     (d) => d.task("t", {} as never),
   ],
-  "function to add": [
+  "function as an operator": [
     "TW_BAD_OPTION",
-    /d\.add takes an instance of an Operator class, got a function; use d\.task/,
+    /d\.operator takes an instance of an Operator class, got a function; use d\.task/,
     (d) => d.operator("t", (() => 1) as never),
   ],
   "empty group": ["TW_EMPTY_GROUP", /group "g" has no tasks/, (d) => d.group("g", () => 1)],

@@ -168,7 +168,7 @@ describe("d.dag", () => {
       d.dag("c", scores, {
         inputs: { region },
         rule: "allDone",
-        params: ({ region }) => ({ region: region.state === "success" ? region.value : "pending" }),
+        params: ({ region }) => ({ region: region.state === "success" ? region.value : "none" }),
       });
       const mapped = d.mapDag("d", scores, { over: ["x"], params: (region) => ({ region }) });
       expectTypeOf(mapped).toEqualTypeOf<Mapped<{ best: number }>>();
@@ -228,7 +228,7 @@ describe("TriggerDagRunOperator", () => {
         stack: expect.stringMatching(/^TW_TASK_UNKNOWN: run [^\n]*$/),
       },
     });
-    expect(await attempt(of, "pending", { host })).toMatchObject({ output: { dagId: "plain", state: null } });
+    expect(await attempt(of, "none", { host })).toMatchObject({ output: { dagId: "plain", state: null } });
     expect(host.runs[0]).not.toHaveProperty("child");
     const refusing = new RecordingHost();
     refusing.triggerRun = () => Promise.reject(new Error("there is no such DAG"));

@@ -25,8 +25,7 @@ export function durationText(ms: number): string {
 }
 
 /**
- * Returns the name of a task instance, with its label or nested path after the index. A placeholder for instances to come has no index:
- * `load[2/*]`.
+ * Returns the name of a task instance: task and index, then the label or nested path; `load[2/*]` stands for instances to come.
  * @example instanceText("load", 3, "north"); // "load[3] north"
  */
 export function instanceText(taskId: string, mapIndex: number, label: string | null): string {

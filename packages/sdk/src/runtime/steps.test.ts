@@ -292,7 +292,7 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
       await ctx.step("a", () => 2);
     },
     code: "TW_STEP_NAME",
-    says: /ctx\.once\("a"\): the name was used before/,
+    says: /ctx\.step\("a"\): the name was used before/,
   },
   "the name of a once for a wait": {
     run: async (ctx) => {
@@ -307,15 +307,15 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     code: "TW_STEP_NAME",
     says: /1 to 250 characters, .*got ""/,
   },
-  "a once in a once": {
+  "a step in a step": {
     run: (ctx) => ctx.step("a", () => ctx.step("b", () => 1)),
     code: "TW_STEP_NESTED",
-    says: /ctx\.once\("b"\) inside ctx\.once\("a"\)/,
+    says: /ctx\.step\("b"\) inside ctx\.step\("a"\)/,
   },
-  "a wait in a once": {
+  "a wait in a step": {
     run: (ctx) => ctx.step("a", async () => (await ctx.until("b", file())).size),
     code: "TW_STEP_NESTED",
-    says: /ctx\.until\("b"\) inside ctx\.once\("a"\)/,
+    says: /ctx\.until\("b"\) inside ctx\.step\("a"\)/,
   },
   "a name that cannot be stored": {
     run: (ctx) => ctx.until("a\u0000b", file()),
@@ -333,15 +333,15 @@ const refused: Record<string, { run: (ctx: TaskContext) => unknown; code: string
     code: "TW_STEP_KIND",
     says: /"event" was ctx\.until/,
   },
-  "a wait that was a once": {
+  "a wait that was a step": {
     run: (ctx) => ctx.until("done", file()),
     code: "TW_STEP_KIND",
-    says: /"done" was ctx\.once/,
+    says: /"done" was ctx\.step/,
   },
   "a result that is not JSON": {
     run: (ctx) => ctx.step("a", () => ({ at: new Date() }) as never),
     code: "TW_STEP_NOT_JSON",
-    says: /result of ctx\.once\("a"\)\.at is a Date/,
+    says: /result of ctx\.step\("a"\)\.at is a Date/,
   },
   "a result that is too large": {
     run: (ctx) => ctx.step("a", () => "x".repeat(2_000_000)),
