@@ -69,7 +69,7 @@ it("a sensor timeout has one code in every mode, and names the awaited object in
   await rig.until(async () => (await last()) !== undefined, "the last line");
   expect(await last()).toMatchObject({ level: "error", source: "engine" });
   expect((await last())?.message).toContain(
-    "The wait is over: TW_SENSOR_TIMEOUT: FileSensor waited for the file /nowhere/at/all.csv",
+    "The wait has ended: TW_SENSOR_TIMEOUT: FileSensor waited for the file /nowhere/at/all.csv",
   );
 });
 

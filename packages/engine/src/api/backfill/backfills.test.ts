@@ -189,7 +189,7 @@ describe("backfills", () => {
   });
 
   test.each([
-    [{ dag_id: "nobody" }, 404, /nobody/],
+    [{ dag_id: "missing" }, 404, /missing/],
     [{ dag_id: "manual" }, 422, /manual.* has no time-based schedule/],
     [{ to_date: "2019-01-01T00:00:00Z" }, 422, /ends before it starts/],
     [{ from_date: "2020-01-01T01:00:00Z", to_date: "2020-01-01T02:00:00Z" }, 422, /no date in this range/],

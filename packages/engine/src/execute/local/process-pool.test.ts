@@ -88,8 +88,8 @@ describe("warm processes", () => {
 
   test("a process that reports for another attempt is ignored and not reused", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
-    const forged = await under.output<Seen>("forge", { conf: { id: "somebody-else" } });
-    expect(under.events.some((event) => event.type === "ended" && event.attempt === "somebody-else")).toBe(
+    const forged = await under.output<Seen>("forge", { conf: { id: "another-attempt" } });
+    expect(under.events.some((event) => event.type === "ended" && event.attempt === "another-attempt")).toBe(
       false,
     );
     expect((await under.output<Seen>("pid")).pid).not.toBe(forged.pid);

@@ -41,13 +41,13 @@ describe("a callback whose owner lives", () => {
     await rig.ended(runId);
   });
 
-  it("is run once, though nobody told the scheduler that its row was stored", async () => {
+  it("runs once, although the scheduler was not notified that its row was stored", async () => {
     await store();
     await rig.until(async () => (await stored()) === 0, "the callback's end", 15_000);
     expect(await told()).toBe(1);
   });
 
-  it("is run at a later heartbeat when it could not be submitted", async () => {
+  it("runs at a later heartbeat if it could not be submitted", async () => {
     const bundles = `${rig.root}/home/bundles`;
     // A version of its own, whose code is not on this disk yet and cannot be put there.
     const whole = await rig.db.one<{ text: string }>(
@@ -77,7 +77,7 @@ describe("a callback whose owner lives", () => {
     expect(await told()).toBe(2);
   });
 
-  /** As a batch does whose answer was lost: the row is there, and nobody submits it. */
+  /** Like a batch whose answer was lost: the row is stored, and no process submits it. */
   async function store(): Promise<void> {
     await rig.db.rows(
       adhoc(`INSERT INTO callback (id, dag_run_id, event, owner_job, created_at)
@@ -129,7 +129,7 @@ describe("a run that takes too long", () => {
 });
 
 describe("what a callback does", () => {
-  it("changes nothing of the outcome that it tells of, and what it says is in the log of the try", async () => {
+  it("does not change the outcome it reports, and writes to the log of the try", async () => {
     const rig = await SchedulerRig.open();
     const ledger = `${rig.root}/ledger`;
     await writeFile(ledger, "");
@@ -161,7 +161,7 @@ describe("what a callback does", () => {
     await rig.until(async () => (await rig.db.rows(left)).length === 0, "the end of all callbacks");
     const lines = (await readFile(ledger, "utf8")).split("\n").filter(Boolean);
     expect(lines.toSorted()).toEqual(["exits", "fails", "late told", "next", "retry 1"]);
-    // Nobody waits for it.
+    // No task waits for it.
     expect(lines.indexOf("next")).toBeLessThan(lines.indexOf("late told"));
     const row = { dag_id: "after", dag_run_id: id, task_id: "slow", map_index: -1 } as TaskInstanceRow;
     const log = await new TryLogReader(`${rig.root}/home/logs`, row, 1).read(0, 100_000);

@@ -151,7 +151,7 @@ describe("a backfill", () => {
     await pauseDag("slow", true);
     const before = (await desk.runsOf("slow")).length;
     const id = await desk.create({ dagId: "slow", from: "2020-07-01", to: "2020-07-02", maxActive: 2 });
-    await rig.until(() => desk.isOwned(id), "somebody owns it");
+    await rig.until(() => desk.isOwned(id), "an owner of the backfill");
     expect(await desk.runsOf("slow")).toHaveLength(before);
     await pauseDag("slow", false);
     expect(await desk.over(id)).toBe("done");

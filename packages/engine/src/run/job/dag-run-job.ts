@@ -379,7 +379,7 @@ export abstract class DagRunJob extends JobLoop {
       const runs = [...again, ...claimed];
       const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
       for (const { id } of again) stale.delete(id);
-      for (const id of stale) this.#activeAttempts.cancelRun(id, "the run is over or owned by another");
+      for (const id of stale) this.#activeAttempts.cancelRun(id, "the run has ended or has another owner");
       return actors;
     } catch (error) {
       for (const id of stale) this.#stale.add(id);

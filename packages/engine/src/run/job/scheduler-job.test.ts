@@ -47,7 +47,7 @@ describe("a scheduler drives runs to their end", () => {
           const gate = d.shortCircuit("gate", { after: cluster, respectRules: true }, () => false);
           const direct = d.task("direct", { after: gate }, () => {});
           const next = d.task("next", { after: direct }, () => {});
-          d.task("whatever", { after: [next], rule: "allDone" }, () => {});
+          d.task("regardless", { after: [next], rule: "allDone" }, () => {});
           const stop = d.shortCircuit("stop", { after: cluster }, () => false);
           d.task("none", { after: stop, rule: "allDone" }, () => {});
           d.teardown("delete", { of: cluster }, (made) => made);
@@ -108,7 +108,7 @@ describe("a scheduler drives runs to their end", () => {
       gate: "success",
       direct: "skipped",
       next: "skipped",
-      whatever: "success",
+      regardless: "success",
       stop: "success",
       none: "skipped",
       delete: "success",

@@ -8,7 +8,7 @@ import { markTasks } from "../../store/edit/mark-tasks.ts";
 import { beginRunRetry } from "../../store/run/run-retry.ts";
 import type { SchedulerJob } from "../job/scheduler-job.ts";
 
-describe("a failed run that is tried again", () => {
+describe("retries of a failed run", () => {
   let rig: SchedulerRig;
   let ledger: string;
   let scheduler: SchedulerJob;
@@ -97,7 +97,7 @@ describe("a failed run that is tried again", () => {
     rig.wakeUps.send(`run:${id}`);
   };
 
-  it("runs again what failed and what comes after it, with its setup; the rest keeps what it gave", async () => {
+  it("runs the failed task, its downstream and its setup again, and keeps other results", async () => {
     const id = await rig.trigger("twice", { runId: "twice" });
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "after")).toBe("try 4");
@@ -116,7 +116,7 @@ describe("a failed run that is tried again", () => {
     ]);
   });
 
-  it("runs again from the start if it is told so", async () => {
+  it("runs again from the start with runRetryFrom start", async () => {
     const id = await rig.trigger("whole", { runId: "whole" });
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.output(id, "kept")).toBe(2);
@@ -131,17 +131,17 @@ describe("a failed run that is tried again", () => {
     expect(await lines("never run")).toEqual(["never run failure"]);
   });
 
-  it("of a map only the items run again that failed", async () => {
+  it("runs only the failed items of a map again", async () => {
     expect(await rig.ended(await rig.trigger("items"))).toBe("success");
     expect((await lines("item")).sort()).toEqual(["item 0", "item 1", "item 1", "item 2"]);
   });
 
-  it("of a group with retries all tasks run again", async () => {
+  it("runs all tasks of a group with retries again", async () => {
     expect(await rig.ended(await rig.trigger("units"))).toBe("success");
     expect(await lines("session")).toEqual(["session 1", "session 2", "session 3"]);
   });
 
-  it("a run that was closed is open again, and its streaming tasks run again", async () => {
+  it("opens a closed run, and runs its streaming tasks again", async () => {
     const id = await rig.trigger("driven");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toEqual({ stream: "success", batch: "success" });
@@ -149,7 +149,7 @@ describe("a failed run that is tried again", () => {
     expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
   });
 
-  it("waits as a row: whoever reads the run again goes on with it when it is due", async () => {
+  it("waits as a row: the process that loads the run begins the next try when it is due", async () => {
     const id = await waiting();
     expect(await rig.states(id)).toEqual({ bad: "failed" });
     expect((await rig.run(id)).state).toBe("running");
@@ -160,7 +160,7 @@ describe("a failed run that is tried again", () => {
     expect(await tryOf(id)).toEqual({ try_number: 2, retry_at: null });
   });
 
-  it("a cancelled run is not tried again, nor does an owner begin its next try that woke up late", async () => {
+  it("does not retry a cancelled run, not even in an owner that woke up late", async () => {
     const id = await waiting();
     const row = await rig.db.one<{ owner_job: number; generation: number }>(
       adhoc("SELECT owner_job, generation FROM dag_run WHERE id = $1"),
@@ -176,7 +176,7 @@ describe("a failed run that is tried again", () => {
     expect((await rig.run(id)).state).toBe("failed");
   });
 
-  it("a run that is out of time while it waits is not tried again", async () => {
+  it("does not retry a run that times out while it waits", async () => {
     const id = await waiting();
     const sql = `UPDATE dag_run SET started_at = now() - interval '3 hours', generation = generation + 1 WHERE id = $1`;
     await rig.db.rows(adhoc(sql), [id]);
@@ -185,7 +185,7 @@ describe("a failed run that is tried again", () => {
     expect(await rig.run(id)).toMatchObject({ end_reason: "timed_out", try_number: 1, retry_at: null });
   });
 
-  it("a task marked as succeeded ends the wait; a cleared one goes on at once, in the same try", async () => {
+  it("ends the wait when the failed task is marked as success, and continues at once when it is cleared", async () => {
     const [marked, cleared] = [await waiting(), await waiting()];
     const tasks = [{ taskId: "bad", mapIndex: null }];
     await rig.db.transaction((tx) =>

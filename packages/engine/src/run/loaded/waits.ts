@@ -97,7 +97,7 @@ export class Waits {
 
   #recordEnd(actor: RunActor, instance: Instance, of: Pick<WaitEndLine, "attempt" | "tryNumber">): void {
     const place = [actor.run.dag_id, `${actor.id}`, instance.node.id, `${instance.mapIndex}`];
-    const message = `The wait is over: ${instance.reason}`;
+    const message = `The wait has ended: ${instance.reason}`;
     this.#lastLines.push({ ...of, place, level: instance.state === "skipped" ? "info" : "error", message });
   }
 
