@@ -11,6 +11,7 @@ import { publishesStates, type Topic, type WakeUps } from "../job/wake-up.ts";
 import { isPattern, isReserved, matches } from "../model/signal/signal-names.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { WakeableSleep } from "../service/wakeable-sleep.ts";
 import type { Database, Listening } from "../store/database/database.ts";
 import { comparePositions, type LogPosition, startNow } from "../store/signal/signals-position.ts";
 import { readLog } from "../store/signal/signals-read.ts";
@@ -44,6 +45,7 @@ export class LogTail {
   readonly #options: LogTailOptions;
   readonly #followers = new Set<Follower>();
   readonly #joining = new Set<Follower>();
+  readonly #sleep = new WakeableSleep();
   #exact = new Map<string, Follower[]>();
   #wild: Follower[] = [];
   #namespaces: readonly string[] | null = [];
@@ -54,7 +56,6 @@ export class LogTail {
   #listening: Promise<Listening | null> | null = null;
   #offLocal: (() => void) | null = null;
   #isCalled = false;
-  #wake: (() => void) | null = null;
   #isClosed = false;
 
   constructor(options: LogTailOptions) {
@@ -152,19 +153,12 @@ export class LogTail {
 
   #call(): void {
     this.#isCalled = true;
-    this.#wake?.();
+    this.#sleep.wake();
   }
 
   async #rest(ms: number): Promise<void> {
     if (this.#isCalled || this.#isClosed) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = null;
+    await this.#sleep.sleep(ms);
   }
 
   #admit(): void {
