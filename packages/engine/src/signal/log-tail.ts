@@ -7,8 +7,9 @@
  * get lost. With NOTIFY off, the periodic poll becomes more frequent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { fitsPattern, isPattern } from "@tradewind/sdk/signal-names";
 import { publishesStates, type Topic, type WakeUps } from "../job/wake-up.ts";
-import { isPattern, isReserved, matches } from "../model/signal/signal-names.ts";
+import { isReserved } from "../model/signal/signal-names.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import { WakeableSleep } from "../service/wakeable-sleep.ts";
@@ -214,8 +215,8 @@ export function isAfter(a: LogPosition, b: LogPosition): boolean {
 
 function isWanted(filter: SignalFilter, { key, namespace }: Signal): boolean {
   return (
-    matches(filter.namespace ?? DEFAULT_NAMESPACE, namespace) &&
-    keysOf(filter).some((pattern) => matches(pattern, key))
+    fitsPattern(filter.namespace ?? DEFAULT_NAMESPACE, namespace) &&
+    keysOf(filter).some((pattern) => fitsPattern(pattern, key))
   );
 }
 
