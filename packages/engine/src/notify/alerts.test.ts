@@ -6,7 +6,6 @@ import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.t
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 
 describe("notices of tasks, groups and runs", () => {
@@ -217,17 +216,7 @@ describe("notices of tasks, groups and runs", () => {
     const id = await rig.trigger("mapped");
     await rig.ended(id);
     await desk.settled(id);
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "failed",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
+    await rig.clear(id, { only: "failed" });
     await rig.until(async () => (await desk.deliveries(id)).length === 4, "the second failure");
     await desk.settled(id);
     expect(said().map((each) => each["try_number"])).toEqual([1, 2]);

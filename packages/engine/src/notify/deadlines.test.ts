@@ -3,7 +3,6 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
@@ -138,17 +137,7 @@ describe("deadlines of runs and tasks", () => {
     await rig.until(async () => (await desk.states(id))["#0"] === "pending", "the row");
     const [before] = await desk.deadlines(id);
     await writeFile(`${gate}.fails`, "");
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
+    await rig.clear(id);
     await rig.until(async () => (await desk.states(id))["#0"] === "met", "the success");
     const [after] = await desk.deadlines(id);
     expect(after?.clear_number).toBe(1);

@@ -3,7 +3,6 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 import { LEASE } from "./job/dag-run-job-options.ts";
@@ -122,13 +121,7 @@ it("runs the hook once per wait of a marked or cleared task, and not for a wait 
   await rig.db.transaction((tx) => markTasks(tx, { runs: tasks(marked), state: "success", dryRun: false }));
   await said("operator j j! cancelled a -1 ada");
   const cleared = await waiting("job");
-  await rig.db.transaction((tx) =>
-    clearTasks(tx, {
-      ...{ runs: tasks(cleared), only: "any", resetRuns: true, latestVersion: false },
-      ...{ refuseRunning: false, dryRun: false },
-    }),
-  );
-  rig.wakeUps.send(`run:${cleared}`);
+  await rig.clear(cleared, { tasks: ["a"] });
   await said("operator j j! cancelled a -1 ada", "operator j j! cancelled a -1 ada");
   await rig.until(async () => (await rig.states(cleared)).a === "deferred", "the cleared task to wait again");
   await fire(cleared);

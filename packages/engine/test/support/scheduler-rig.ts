@@ -12,9 +12,12 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger, type Logger, silentLogger } from "../../src/service/logger.ts";
-import { adhoc, Database } from "../../src/store/database/database.ts";
+import { adhoc, type Connection, Database } from "../../src/store/database/database.ts";
+import { cancelRun } from "../../src/store/edit/end-run.ts";
+import { type MarkEdit, markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { type CreateRunInput, createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "./after-file.ts";
+import { clearRun, type RunClear, selected } from "./run-edits.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface TaskRow {
@@ -144,6 +147,28 @@ export class SchedulerRig {
     if (result.kind !== "created") throw new Error(`no run of ${dagId}: ${result.kind}`);
     this.wakeUps.send("runs");
     return result.dagRunId;
+  }
+
+  /** An edit of a run, with the wake-up that the API sends. */
+  async edit<T>(id: number, change: (tx: Connection) => Promise<T>): Promise<T> {
+    const result = await this.db.transaction(change);
+    this.wakeUps.send(`run:${id}`);
+    return result;
+  }
+
+  cancel(id: number) {
+    return this.edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
+  }
+
+  /** Returns the ids of the cleared tasks. */
+  async clear(id: number, edit: RunClear = {}): Promise<string[]> {
+    const result = await this.edit(id, (tx) => clearRun(tx, id, edit));
+    return result.kind === "cleared" ? result.affected.map(({ taskId }) => taskId).sort() : [];
+  }
+
+  mark(id: number, taskId: string, state: MarkEdit["state"]) {
+    const runs = [{ dagRunId: id, tasks: selected([taskId]) }];
+    return this.edit(id, (tx) => markTasks(tx, { runs, state, dryRun: false }));
   }
 
   async run(id: number): Promise<RunRow> {
