@@ -1,19 +1,14 @@
 /** Sub-DAG tasks: one child run per try. The child decides the state of the task, and is cancelled with it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../process/triggerer.ts";
-import { resolveConfig } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";
 import { cancelRun, deleteRun, markRun } from "../store/edit/end-run.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
 let scheduler: SchedulerJob;
-let stop: () => Promise<void> = async () => {};
 
 const PARENTS = `
   import { existsSync } from "node:fs";
@@ -93,15 +88,9 @@ beforeAll(async () => {
     "parents.ts": PARENTS.replace("@ROOT@", rig.root),
   });
   await rig.db.rows(adhoc("INSERT INTO pool (name, slots, include_deferred) VALUES ('narrow', 1, true)"));
-  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
-  const { db: database, secretBox, wakeUps } = rig;
-  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
-  const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
-  await triggerer.start();
-  stop = () => triggerer.stop(0);
+  await rig.triggerer();
   scheduler = await rig.scheduler();
 });
-afterAll(() => stop());
 
 interface Child {
   readonly id: number;

@@ -7,6 +7,7 @@ import type { LeaseTimes } from "../../src/job/lease.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { createScheduler } from "../../src/process/scheduler.ts";
+import { createTriggerer } from "../../src/process/triggerer.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { resolveConfig } from "../../src/service/config.ts";
@@ -124,6 +125,22 @@ export class SchedulerRig {
     return scheduler;
   }
 
+  /** `shared` false: as in another process. Stopped with the rig. */
+  async triggerer({ shared = true } = {}): Promise<void> {
+    const config = resolveConfig({ home: join(this.root, "triggerer") }, {});
+    const database = shared ? this.db : Database.connect(this.url);
+    const wakeUps = shared ? this.wakeUps : new WakeUps(database);
+    const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
+    const triggerer = createTriggerer({ ...parts, secretBox: this.secretBox, wakeUps });
+    await triggerer.start();
+    this.#undo.push(async () => {
+      await triggerer.stop(0);
+      if (shared) return;
+      await wakeUps.close();
+      await database.close();
+    });
+  }
+
   /** As a host of deadlines does after it has handed some over. */
   requestCallbacks(): void {
     for (const scheduler of this.#schedulers) scheduler.requestCallbacks();
@@ -223,8 +240,8 @@ export class SchedulerRig {
 
   async close(): Promise<void> {
     await Promise.all(this.#schedulers.map((scheduler) => scheduler.stop(0)));
-    await this.wakeUps.close();
     for (const undo of this.#undo) await undo();
+    await this.wakeUps.close();
     await rm(this.root, { recursive: true, force: true });
   }
 }

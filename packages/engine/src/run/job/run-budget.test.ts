@@ -3,10 +3,6 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../../process/triggerer.ts";
-import { resolveConfig } from "../../service/config.ts";
-import { openHome } from "../../service/home.ts";
-import { silentLogger } from "../../service/logger.ts";
 import { adhoc } from "../../store/database/database.ts";
 import { cancelRun } from "../../store/edit/end-run.ts";
 
@@ -79,19 +75,9 @@ it("owns no more runs than it needs next to a full peer", async () => {
 
 it("runs the sub-DAGs of its own runs, which do not count", async () => {
   const ids = [await rig.trigger("parent"), await rig.trigger("parent"), await rig.trigger("quick")];
-  const config = resolveConfig({ home: join(rig.root, "home") }, {});
-  const triggerer = createTriggerer({
-    config,
-    database: rig.db,
-    home: await openHome(config.home),
-    logger: silentLogger,
-    secretBox: rig.secretBox,
-    wakeUps: rig.wakeUps,
-  });
-  await triggerer.start();
+  await rig.triggerer();
   const scheduler = await rig.scheduler({ runs: 2 });
   await scheduler.finished;
-  await triggerer.stop(0);
   expect(await Promise.all(ids.map(async (id) => (await rig.run(id)).state))).toEqual([
     "success",
     "success",
