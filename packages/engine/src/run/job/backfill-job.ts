@@ -6,7 +6,7 @@
  * It queries the database when there is a reason: a wake-up, the end of one of its runs, or the heartbeat. If it is killed,
  * its lease expires; another job adopts its backfills and then takes over their runs.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import {
   adoptBackfill,
   ownedBackfills,
@@ -26,7 +26,6 @@ import { hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
-import { compareOwned } from "./owned-runs.ts";
 
 const CLAIM_LIMIT = 32;
 /** Without wake-ups, every n-th heartbeat is a sweep. */
@@ -194,7 +193,7 @@ export class BackfillJob extends DrainingJob {
     const started = await startBackfillRuns(this.database, {
       jobId: this.lease.jobId,
       limit: CLAIM_LIMIT,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     if (started.length > 0) this.wakeUps.send("states");
     if (leavesMore(started, CLAIM_LIMIT)) this.#requestRead("runs");
@@ -211,7 +210,7 @@ export class BackfillJob extends DrainingJob {
     if (this.#own.size === 0) return claimed;
     const exchange = await makeWayInBackfills(this.database, {
       jobId: this.lease.jobId,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     for (const id of exchange.wentBack) {
       this.markStale(id);
@@ -226,9 +225,7 @@ export class BackfillJob extends DrainingJob {
     const own = await ownedBackfills(this.database, this.lease.jobId);
     this.#own.clear();
     for (const id of own) this.#own.add(id);
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+    await this.checkOwnedRuns();
   }
 
   #requestRead(...what: readonly PendingRead[]): void {
@@ -236,7 +233,7 @@ export class BackfillJob extends DrainingJob {
   }
 
   #onWakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+    if (this.requestPolls(topic)) return;
     switch (topic) {
       case "backfills":
         this.#requestRead("backfills", "owned", "runs");
@@ -255,12 +252,6 @@ export class BackfillJob extends DrainingJob {
         this.#requestRead("runs");
         this.requestGates();
         break;
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
-        return;
       case "runs":
         // One of our runs may have been cleared.
         this.#requestRead("runs");
@@ -278,8 +269,6 @@ export class BackfillJob extends DrainingJob {
         return;
       case "":
         this.#requestRead(...EVERYTHING);
-        this.requestFired();
-        this.requestSignals();
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));

@@ -6,7 +6,7 @@
  * timer for the next due date, the end of one of its runs, or the heartbeat. A heartbeat that finds a dead job takes over
  * its work; every fifth heartbeat is a sweep, in case a wake-up was lost.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { pauseAfterFailures } from "../../store/dag/failure-pause.ts";
 import type { Listening } from "../../store/database/database.ts";
@@ -27,7 +27,6 @@ import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
-import { compareOwned } from "./owned-runs.ts";
 import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
 import { concernsHosts, EVERYTHING, isRunTopic, NOTHING, type Reads, readsAfter } from "./scheduler-reads.ts";
@@ -220,12 +219,9 @@ export class SchedulerJob extends DrainingJob {
     if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.sendToOthers("pools");
   }
 
-  /** Compares the stored runs with memory, to find edits and pauses whose wake-up was lost. */
   async #checkOwned(): Promise<void> {
     await this.#sharing.readOffer(this.lease.jobId);
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+    await this.checkOwnedRuns();
   }
 
   /** If this fails, it is checked again before the DAG's next scheduled run is created. */
@@ -326,7 +322,7 @@ export class SchedulerJob extends DrainingJob {
       jobId: this.lease.jobId,
       dags: this.dags,
       isOfOwnRuns: !any,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     // A DAG with a full backlog gets its next scheduled run when a queued one has started.
     if (started.length > 0) this.#requestRead({ due: true });
@@ -350,7 +346,7 @@ export class SchedulerJob extends DrainingJob {
       jobId: this.lease.jobId,
       dags: this.dags,
       isOfOwnRuns: this.#budget !== null,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     // Their former owners, possibly this job, drop them.
     for (const id of exchange.wentBack) this.wakeUps.send(`run:${id}`);
@@ -359,7 +355,7 @@ export class SchedulerJob extends DrainingJob {
   }
 
   #wakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+    const isRequested = this.requestPolls(topic);
     // The first is the most frequent topic, and has no other meaning here. The others are for the hosts.
     if (topic === "states" || topic === "backfills" || topic === "notices") return;
     if (topic === "slots") {
@@ -368,15 +364,10 @@ export class SchedulerJob extends DrainingJob {
     }
     // More may have changed than the topic says.
     this.#untilSweep = 0;
+    if (isRequested) return;
     switch (topic) {
       case "ended":
         this.requestGates();
-        return;
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
         return;
       case "callbacks":
         this.requestCallbacks();
@@ -387,10 +378,6 @@ export class SchedulerJob extends DrainingJob {
       case "triggers":
       case "tasks":
         return;
-      case "":
-        this.requestFired();
-        this.requestSignals();
-        break;
       default:
         if (isRunTopic(topic)) {
           this.markStale(Number(topic.slice("run:".length)));

@@ -6,7 +6,7 @@
  * have changed. So runs that another job drove or ended are reported, too. If the job is killed, its lease expires: a
  * scheduler takes over the started runs, and the others were never created.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
@@ -20,9 +20,8 @@ import {
   takeOverSubmitted,
 } from "../../store/run/submitted-runs.ts";
 import type { RunBatch } from "../../store/task/run-batch.ts";
-import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
-import { compareOwned } from "./owned-runs.ts";
+import { NotifiedJob } from "./notified-job.ts";
 import { isRunTopic } from "./scheduler-reads.ts";
 
 const CLAIM_LIMIT = 32;
@@ -45,7 +44,7 @@ export interface SubmittedRunsJobOptions extends DagRunJobOptions {
   readonly onChange: () => void;
 }
 
-export class SubmittedRunsJob extends DagRunJob {
+export class SubmittedRunsJob extends NotifiedJob {
   readonly #options: SubmittedRunsJobOptions;
   /** In the order of their start. */
   #waiting: SubmittedRun[] = [];
@@ -109,7 +108,7 @@ export class SubmittedRunsJob extends DagRunJob {
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.has("pools")) await this.refreshPools();
-      if (look.has("owned")) await this.#checkOwned();
+      if (look.has("owned")) await this.checkOwnedRuns();
       if (look.has("callbacks")) await this.adoptCallbacks();
       if (!look.has("runs")) return [];
       await this.#readOpen();
@@ -196,7 +195,7 @@ export class SubmittedRunsJob extends DagRunJob {
       {
         jobId: this.lease.jobId,
         limit,
-        columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+        columns: this.columns,
       },
       candidates,
     );
@@ -224,25 +223,13 @@ export class SubmittedRunsJob extends DagRunJob {
     }
   }
 
-  async #checkOwned(): Promise<void> {
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
-  }
-
   #requestRead(...what: readonly PendingRead[]): void {
     for (const each of what) this.#pendingReads.add(each);
   }
 
   #onWakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+    if (this.requestPolls(topic)) return;
     switch (topic) {
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
-        return;
       case "dags":
         this.#requestRead("owned", "runs", "pools");
         break;
@@ -261,8 +248,6 @@ export class SubmittedRunsJob extends DagRunJob {
         break;
       case "":
         this.#requestRead(...EVERYTHING);
-        this.requestFired();
-        this.requestSignals();
         break;
       default:
         if (!isRunTopic(topic)) return;
