@@ -15,7 +15,6 @@ import {
 } from "../../store/backfill/backfill-claim.ts";
 import { planBackfill } from "../../store/backfill/backfill-plan.ts";
 import { endBackfills } from "../../store/backfill/backfills.ts";
-import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
 import { releaseBackfills } from "../../store/run/run-release.ts";
@@ -51,7 +50,6 @@ export class BackfillJob extends DrainingJob {
   /** The backfills that it owned when last read. */
   readonly #own = new Set<number>();
   readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
-  #listening: Listening | null = null;
   #untilSweep = 0;
   #isCollecting = false;
 
@@ -63,16 +61,6 @@ export class BackfillJob extends DrainingJob {
   get isIdle(): boolean {
     const isLooking = this.#isCollecting || this.#pendingReads.has("backfills");
     return !isLooking && this.#own.size === 0 && this.actors.size === 0;
-  }
-
-  override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
-    await super.start();
-  }
-
-  override async stop(graceMs?: number): Promise<void> {
-    await this.#listening?.close();
-    await super.stop(graceMs);
   }
 
   /** Releases the backfills: their next owner creates further runs, and takes over the runs that this job releases. */
@@ -116,7 +104,7 @@ export class BackfillJob extends DrainingJob {
     for (const job of dead) this.logger.warn("a component died", { ...job });
     if (dead.length > 0) this.wakeUps.send("jobs");
     const isSweep =
-      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
@@ -232,7 +220,7 @@ export class BackfillJob extends DrainingJob {
     for (const each of what) this.#pendingReads.add(each);
   }
 
-  #onWakeUp(topic: Topic | ""): void {
+  protected override onWakeUp(topic: Topic | ""): void {
     if (this.requestPolls(topic)) return;
     switch (topic) {
       case "backfills":

@@ -9,7 +9,6 @@
 import type { Topic } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { pauseAfterFailures } from "../../store/dag/failure-pause.ts";
-import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../../store/plan/due-runs.ts";
 import {
@@ -57,7 +56,6 @@ export class SchedulerJob extends DrainingJob {
   #pendingReads: Reads = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
-  #listening: Listening | null = null;
   /** Heartbeats until the next sweep. */
   #untilSweep = 0;
   #offLocal: () => void = () => {};
@@ -98,16 +96,11 @@ export class SchedulerJob extends DrainingJob {
 
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
-    this.#listening = await this.wakeUps.listen((topic) => {
-      if (concernsHosts(topic)) this.wakeUps.sendHere(topic);
-      else this.#wakeUp(topic);
-    });
     await super.start();
   }
 
   override async stop(graceMs?: number): Promise<void> {
     this.#offLocal();
-    await this.#listening?.close();
     await this.#timetables.stop();
     await super.stop(graceMs);
     // Last: a turn in flight may have set them.
@@ -171,7 +164,7 @@ export class SchedulerJob extends DrainingJob {
       this.wakeUps.send("jobs");
     }
     const isSweep =
-      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.requestFired();
     if (isSweep) this.requestSignals();
@@ -352,6 +345,11 @@ export class SchedulerJob extends DrainingJob {
     for (const id of exchange.wentBack) this.wakeUps.send(`run:${id}`);
     if (exchange.started.length > 0) this.wakeUps.send("states");
     return afterExchange(claimed, exchange);
+  }
+
+  protected override onWakeUp(topic: Topic | ""): void {
+    if (concernsHosts(topic)) this.wakeUps.sendHere(topic);
+    else this.#wakeUp(topic);
   }
 
   #wakeUp(topic: Topic | ""): void {

@@ -7,7 +7,6 @@
  * scheduler takes over the started runs, and the others were never created.
  */
 import type { Topic } from "../../job/wake-up.ts";
-import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
 import {
@@ -53,7 +52,6 @@ export class SubmittedRunsJob extends NotifiedJob {
   readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
   /** Paused DAGs that were reported. */
   readonly #paused = new Set<string>();
-  #listening: Listening | null = null;
   #untilSweep = 0;
 
   constructor(options: SubmittedRunsJobOptions) {
@@ -90,13 +88,7 @@ export class SubmittedRunsJob extends NotifiedJob {
     this.wakeUps.send("runs");
   }
 
-  override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
-    await super.start();
-  }
-
   override async stop(graceMs?: number): Promise<void> {
-    await this.#listening?.close();
     await super.stop(graceMs);
     // Its runs can be taken over at once.
     this.wakeUps.send("runs");
@@ -127,7 +119,7 @@ export class SubmittedRunsJob extends NotifiedJob {
   protected override async onHeartbeat(): Promise<void> {
     // A run may have become due, or lost its owner, without a wake-up.
     this.#requestRead("runs");
-    if (this.lease.consumeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
+    if (this.lease.consumeLapse() || !this.isListening || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
       this.requestFired();
@@ -227,7 +219,7 @@ export class SubmittedRunsJob extends NotifiedJob {
     for (const each of what) this.#pendingReads.add(each);
   }
 
-  #onWakeUp(topic: Topic | ""): void {
+  protected override onWakeUp(topic: Topic | ""): void {
     if (this.requestPolls(topic)) return;
     switch (topic) {
       case "dags":
