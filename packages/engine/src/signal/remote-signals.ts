@@ -15,21 +15,10 @@ import {
   requireList,
   requireSendable,
   type SentSignal,
-  type Signal,
-  type SignalFilter,
   type SignalStart,
   type SignalToSend,
 } from "./signal.ts";
-import type {
-  DeadLetter,
-  KeyQuery,
-  ListenerRecords,
-  SignalListQuery,
-  SignalPage,
-  SignalPlace,
-  SignalService,
-  Subscription,
-} from "./signal-service.ts";
+import type { SignalService } from "./signal-service.ts";
 
 /** The differences between gRPC and HTTP. Calls reject with SIGNAL_SERVICE_AWAY while the service is unreachable. */
 export type SignalTransport = Omit<SignalService, "hasTransactions" | "listen">;
@@ -42,7 +31,12 @@ export interface RemoteSignalsOptions {
 
 export class RemoteSignals implements SignalService {
   readonly hasTransactions = false;
-  readonly records: ListenerRecords;
+  readonly records: SignalService["records"];
+  readonly list: SignalService["list"];
+  readonly position: SignalService["position"];
+  readonly subscribe: SignalService["subscribe"];
+  readonly readKey: SignalService["readKey"];
+  readonly deadLetters: SignalService["deadLetters"];
   readonly #transport: SignalTransport;
   readonly #options: RemoteSignalsOptions;
   readonly #sender: Sender;
@@ -52,6 +46,11 @@ export class RemoteSignals implements SignalService {
     this.#transport = transport;
     this.#options = options;
     this.records = transport.records;
+    this.list = (query) => transport.list(query);
+    this.position = (start) => transport.position(start);
+    this.subscribe = (filter, place) => transport.subscribe(filter, place);
+    this.readKey = (query) => transport.readKey(query);
+    this.deadLetters = (listener) => transport.deadLetters(listener);
     this.#listeners = new RunningListeners({
       service: this,
       records: transport.records,
@@ -74,28 +73,8 @@ export class RemoteSignals implements SignalService {
     return showSent(drafts, await this.#sender.send(drafts));
   }
 
-  list(query: SignalListQuery): Promise<SignalPage> {
-    return this.#transport.list(query);
-  }
-
-  position(start: SignalStart): Promise<SignalPlace> {
-    return this.#transport.position(start);
-  }
-
-  subscribe(filter: SignalFilter, place: SignalPlace): Subscription {
-    return this.#transport.subscribe(filter, place);
-  }
-
-  readKey(query: KeyQuery): Promise<Signal[]> {
-    return this.#transport.readKey(query);
-  }
-
   listen(...call: ListenArguments): Promise<Listener> {
     return this.#listeners.listen(...call);
-  }
-
-  deadLetters(listener?: string): Promise<readonly DeadLetter[]> {
-    return this.#transport.deadLetters(listener);
   }
 
   async close(): Promise<void> {
