@@ -2,8 +2,8 @@
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
-import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { NoticeFixture, type PostReceiver } from "../../test/support/notice-fixture.ts";
+import type { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
@@ -12,13 +12,11 @@ describe("notices of tasks, groups and runs", () => {
   let rig: SchedulerRig;
   let desk: NoticeFixture;
   let gate: string;
-  const receiver = new PostReceiver();
+  let receiver: PostReceiver;
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
-    rig = await SchedulerRig.open();
-    desk = new NoticeFixture(rig);
-    await receiver.open();
+    ({ desk, receiver, rig } = await NoticeFixture.open());
     await smtp.open();
     gate = `${rig.root}/gate`;
     await desk.connection("mail", {

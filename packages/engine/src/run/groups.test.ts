@@ -7,12 +7,10 @@ import { markTasks } from "../store/edit/mark-tasks.ts";
 
 describe("groups with retries and callbacks", () => {
   let rig: SchedulerRig;
-  let ledger: string;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "groups.ts": `
         import { dag } from "tradewind";
@@ -78,7 +76,7 @@ describe("groups with retries and callbacks", () => {
   });
 
   const lines = async (of: string) =>
-    (await readFile(ledger, "utf8"))
+    (await readFile(rig.ledger, "utf8"))
       .split("\n")
       .filter((line) => line.startsWith(`${of} `))
       .map((line) => line.slice(of.length + 1));

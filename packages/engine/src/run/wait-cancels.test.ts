@@ -9,17 +9,15 @@ import { LEASE } from "./job/dag-run-job-options.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
-let ledger: string;
 let scheduler: SchedulerJob;
 
 beforeAll(async () => {
   rig = await SchedulerRig.open();
-  ledger = `${rig.root}/ledger`;
   await rig.publish({
     "waits.ts": `
       import { type CancelContext, dag, Operator, Trigger, type TaskContext } from "tradewind";
       import { appendFileSync, existsSync, writeFileSync } from "node:fs";
-      const note = (text: string) => appendFileSync(${JSON.stringify(ledger)}, text + "\\n");
+      const note = (text: string) => appendFileSync(${JSON.stringify(rig.ledger)}, text + "\\n");
 
       class Never extends Trigger<{ key: string }, { n: number }> {
         static id = "test.never";
@@ -73,9 +71,9 @@ beforeAll(async () => {
   scheduler = await rig.scheduler();
 });
 
-beforeEach(() => writeFileSync(ledger, ""));
+beforeEach(() => writeFileSync(rig.ledger, ""));
 
-const lines = () => readFileSync(ledger, "utf8").split("\n").filter(Boolean).sort();
+const lines = () => readFileSync(rig.ledger, "utf8").split("\n").filter(Boolean).sort();
 const callbacks = async () =>
   (await rig.db.rows(adhoc("SELECT 1 FROM callback WHERE event = 'cancel'"))).length;
 const said = async (...expected: string[]) => {

@@ -2,10 +2,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import type { LeaseTimes } from "../../src/job/lease.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
-import { planNext } from "../../src/model/calendar/planner.ts";
 import { createScheduler } from "../../src/process/scheduler.ts";
 import { createTriggerer } from "../../src/process/triggerer.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
@@ -18,6 +16,8 @@ import { cancelRun } from "../../src/store/edit/end-run.ts";
 import { type MarkEdit, markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { type CreateRunInput, createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "./after-file.ts";
+import { NEW_RUN } from "./new-run.ts";
+import { publishFolder } from "./publish-folder.ts";
 import { clearRun, type RunClear, selected } from "./run-edits.ts";
 import { testDatabase } from "./test-database.ts";
 
@@ -44,6 +44,8 @@ export class SchedulerRig {
   readonly db: Database;
   readonly url: string;
   readonly root: string;
+  /** A file for the notes of tasks. */
+  readonly ledger: string;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
   readonly #schedulers: SchedulerJob[] = [];
@@ -60,6 +62,7 @@ export class SchedulerRig {
     this.db = db;
     this.url = url;
     this.root = root;
+    this.ledger = join(root, "ledger");
     this.secretBox = new SecretBox([Buffer.alloc(32, 7)]);
     this.wakeUps = new WakeUps(db);
     opened.push(this);
@@ -68,18 +71,7 @@ export class SchedulerRig {
   /** Publishes `dags/<name>` with this source; the text itself imports `{ dag, ... }` from "tradewind". */
   async publish(files: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(files)) await writeFile(join(this.root, "dags", name), text);
-    const processor = new DagProcessor({
-      database: this.db,
-      folder: join(this.root, "dags"),
-      logger: silentLogger,
-      plan: planNext,
-      isPausedAtCreation: false,
-      children: 1,
-    });
-    const report = await processor.runOnce();
-    await processor.stop();
-    if (report.failed > 0)
-      throw new Error(JSON.stringify(await this.db.rows(adhoc("SELECT * FROM import_error"))));
+    await publishFolder(this.db, join(this.root, "dags"));
     this.wakeUps.send("dags");
   }
 
@@ -150,14 +142,7 @@ export class SchedulerRig {
     const result = await this.db.transaction((tx) =>
       createRun(tx, {
         dagId,
-        runId: null,
-        logicalDate: null,
-        interval: null,
-        runAfter: null,
-        conf: {},
-        note: null,
-        triggeredBy: "cli",
-        triggeringUser: null,
+        ...NEW_RUN,
         ...input,
       }),
     );
