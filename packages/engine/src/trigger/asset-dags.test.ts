@@ -1,3 +1,4 @@
+/** Assets between DAGs, with real tasks: some tasks produce assets, other DAGs are scheduled on them. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";

@@ -1,3 +1,4 @@
+/** Signals between DAGs, with real tasks: one DAG sends, another is scheduled on the signal, a third waits for it. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";

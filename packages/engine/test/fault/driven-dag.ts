@@ -1,3 +1,7 @@
+/**
+ * The DAGs of the storm over signal-driven runs, with the real SDK. Imported by the DAG file that the test writes, so it
+ * runs in task processes. Every attempt writes to the ledger, a file that the engine does not use.
+ */
 import { setTimeout as sleep } from "node:timers/promises";
 import { all, type Dag, dag, restart, signal, start, stop, type TaskContext } from "tradewind";
 import type { LedgerLine } from "./ledger.ts";

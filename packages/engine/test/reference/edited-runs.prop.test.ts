@@ -1,3 +1,7 @@
+/**
+ * Random edits of real runs. `TRADEWIND_EDIT_HISTORIES` is the number of histories, `TRADEWIND_EDIT_SEED` the first one:
+ * `TRADEWIND_EDIT_SEED=17 TRADEWIND_EDIT_HISTORIES=1` runs the DAG and the edits of history 17 again.
+ */
 import { beforeAll, expect, test, vi } from "vitest";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 import { editedDag, preamble } from "./edited-dags.ts";
