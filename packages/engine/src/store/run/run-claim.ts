@@ -54,7 +54,7 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
+const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
   r.end_reason, r.parent_try, d.is_paused, v.task_count, v.first_tasks`;
 
 export const CLAIM_TASKS = 20_000;
