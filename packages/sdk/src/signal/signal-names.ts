@@ -1,9 +1,15 @@
 /** Names of signals: the engine's own namespaces, and patterns in which `*` matches any text. */
 
-/** The namespace of signals that name none. */
+/**
+ * The namespace of signals that name none.
+ * @example const namespace = DEFAULT_NAMESPACE; // "default"
+ */
 export const DEFAULT_NAMESPACE = "default";
 
-/** Written only by the engine, so that these signals cannot be forged. Anyone may listen to them. */
+/**
+ * The namespaces that only the engine writes to, so that their signals cannot be forged.
+ * @example RESERVED_NAMESPACES.has("task"); // true
+ */
 export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "task",
   "run",
@@ -15,11 +21,18 @@ export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
   "deadline",
 ]);
 
+/**
+ * Returns whether a name contains the wildcard "*".
+ * @example isPattern("order.*"); // true
+ */
 export function isPattern(name: string): boolean {
   return name.includes("*");
 }
 
-/** "*" matches any text, including an empty one. Linear in the length of the name: patterns come from users. */
+/**
+ * Returns whether a name matches a pattern in which "*" stands for any text, in linear time.
+ * @example fitsPattern("order.*", "order.paid"); // true
+ */
 export function fitsPattern(pattern: string, name: string): boolean {
   const parts = pattern.split("*");
   if (parts.length === 1) return pattern === name;
