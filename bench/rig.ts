@@ -26,6 +26,7 @@ import type { NamedBundle } from "../packages/engine/src/store/dag/bundles.ts";
 import { adhoc, type Database } from "../packages/engine/src/store/database/database.ts";
 import { migrate } from "../packages/engine/src/store/database/migrate.ts";
 import { createRun } from "../packages/engine/src/store/run/run-create.ts";
+import { NEW_RUN } from "../packages/engine/test/support/new-run.ts";
 import { type CpuTimes, cpuBetween, ProcessTree } from "./process-tree.ts";
 
 export interface Rig {
@@ -184,14 +185,7 @@ export async function createRuns(database: Database, dagIds: readonly string[]):
     for (const dagId of dagIds) {
       const result = await createRun(tx, {
         dagId,
-        runId: null,
-        logicalDate: null,
-        interval: null,
-        runAfter: null,
-        conf: {},
-        note: null,
-        triggeredBy: "cli",
-        triggeringUser: null,
+        ...NEW_RUN,
       });
       if (result.kind !== "created") throw new Error(`run of ${dagId}: ${result.kind}`);
       ids.push(result.dagRunId);

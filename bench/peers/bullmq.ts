@@ -5,9 +5,9 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { freePort } from "../free-port.ts";
 import { Countdown, load, type OpenPeer } from "./peer.ts";
 
 interface BullMq {
@@ -105,13 +105,4 @@ async function startRedis(folder: string, port: number): Promise<ChildProcess> {
     server.once("exit", () => reject(new Error(`redis-server ended: ${log.trim().slice(-500)}`)));
   });
   return server;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -5,11 +5,11 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { freePort } from "../free-port.ts";
 import { cpuBetween, cpuSum, ProcessTree } from "../process-tree.ts";
 import type { Figure } from "../result.ts";
 import { waitingFile } from "../shapes.ts";
@@ -83,13 +83,4 @@ async function count(url: string, tokenFile: string): Promise<number> {
   const token = (await readFile(tokenFile, "utf8")).trim();
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   return ((await response.json()) as { total_entries?: number }).total_entries ?? 0;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, "close");
-  return port;
 }

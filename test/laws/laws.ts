@@ -11,8 +11,12 @@ export interface Law {
 
 const ENGINE = "packages/engine/src/";
 
-/** Parts of the SDK without state: the table of built-in triggers, and texts. */
-const PURE_SDK: ReadonlySet<string> = new Set(["@tradewind/sdk/builtin-triggers", "@tradewind/sdk/wording"]);
+/** Parts of the SDK without state: the table of built-in triggers, names of signals, and texts. */
+const PURE_SDK: ReadonlySet<string> = new Set([
+  "@tradewind/sdk/builtin-triggers",
+  "@tradewind/sdk/signal-names",
+  "@tradewind/sdk/wording",
+]);
 
 export const LAWS: readonly Law[] = [
   {

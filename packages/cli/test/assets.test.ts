@@ -1,17 +1,14 @@
 /** Commands about assets, against a real server. */
 import { beforeAll, expect, it } from "vitest";
 import { setAssets } from "../../engine/src/store/asset/asset-publish.ts";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   const orders = { kind: "asset" as const, uri: "s3://orders", group: "shop", description: "All orders." };
   const sell = manifestOf("sell", [{ taskId: "export", produces: [orders] }]);
   await server.addDag(sell);

@@ -1,12 +1,10 @@
 /** DAG files that fail to load: a few below the list of DAGs, all in `dags errors`. */
 import { beforeAll, expect, it } from "vitest";
-import { Installation } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import type { Installation } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 const breakFiles = (from: number, to: number) =>
   server.sql(
     `INSERT INTO import_error (file, message)
@@ -15,8 +13,7 @@ const breakFiles = (from: number, to: number) =>
   );
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
 });
 
 it("shows the first errors with a count and a command, and all errors in `dags errors`", async () => {

@@ -1,18 +1,15 @@
 /** Lists and compares versions of a DAG, and clears runs with one or the other, against a real server. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 const first = "import { dag } from 'tradewind';\n\nexport default dag('etl', (d) => {\n  d.task('a');\n});\n";
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   await server.addDag(
     manifestOf("etl", [
       { taskId: "a", retries: 1 },

@@ -1,18 +1,17 @@
 /** Commands about deadlines and deliveries, against a real server with rows written by the test. */
 import { beforeAll, expect, it } from "vitest";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { addDeadline, addDelivery } from "../../engine/test/api/missed.ts";
 import { runCaptured } from "./support/captured-host.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
 let url: string;
 let dead: number[];
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw, url } = await servedInstallation());
   await server.addDag(manifestOf("etl", [{ taskId: "load" }]));
   const run = await server.addRun("etl", { runId: "r1", state: "running" });
   const missed = await addDeadline(server, { dagRunId: run, taskId: "load" });

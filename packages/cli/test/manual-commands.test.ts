@@ -1,17 +1,14 @@
 /** Manual commands and signal-driven runs, against a real server with rows written by the test. */
 import { beforeAll, describe, expect, it } from "vitest";
 import { drive, drivenManifest, STARTED_AT } from "../../engine/test/api/driven.ts";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   await server.addJob("scheduler");
   await server.addDag(manifestOf("etl", [{ taskId: "a" }, { taskId: "b", upstream: ["a"] }]));
   await server.addDag(drivenManifest("online"));

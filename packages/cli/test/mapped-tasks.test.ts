@@ -1,16 +1,14 @@
 /** Commands about mapped instances, against a real server with rows written by the test. */
 import type { MapManifest } from "@tradewind/sdk/manifest";
 import { beforeAll, expect, it } from "vitest";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 const LONG = `fa${"r".repeat(60)}`;
 
 let server: Installation;
-let url: string;
 let run: number;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 const map = (mapId: string, parent: string | null): MapManifest => ({
   mapId,
@@ -20,8 +18,7 @@ const map = (mapId: string, parent: string | null): MapManifest => ({
 });
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   const tasks = [
     { taskId: "load", map: "load" },
     { taskId: "each.work", map: "each.work" },

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { adhoc } from "../../engine/src/store/database/database.ts";
+import { isAlive } from "../../engine/test/support/process-alive.ts";
 import { SchedulerRig } from "../../engine/test/support/scheduler-rig.ts";
 
 const ROOT = fileURLToPath(new URL("../../..", import.meta.url));
@@ -69,15 +70,6 @@ async function terminate(): Promise<number | null> {
     ),
   ]);
   return code;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 it("stops `npm start` and its PostgreSQL before npm ends", async () => {

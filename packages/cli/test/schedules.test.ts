@@ -1,18 +1,15 @@
 /** Output about schedules and automatically paused DAGs, against a real server. */
 import { beforeAll, describe, expect, it } from "vitest";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 const dates = ["2027-01-01T00:00:00.000Z", "2027-02-01T00:00:00.000Z"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   const tasks = [{ taskId: "a" }];
   await server.addDag(
     manifestOf("closings", tasks, {

@@ -7,21 +7,18 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SignalClient } from "@tradewind/engine/signals";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { Installation } from "../../engine/test/api/installation.ts";
+import type { Installation } from "../../engine/test/api/installation.ts";
 import { pgProxy } from "../../engine/test/support/pg-proxy.ts";
 import { testDatabase } from "../../engine/test/support/test-database.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 const MAIN = fileURLToPath(new URL("../src/main.ts", import.meta.url));
 
 let server: Installation;
-let url: string;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
 });
 
 describe("signals", () => {

@@ -10,21 +10,18 @@ import {
 } from "@tradewind/sdk";
 import { beforeAll, describe, expect, it } from "vitest";
 import { parse } from "yaml";
-import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { addTrigger, addTriggerer, addWait } from "../../engine/test/api/waits.ts";
-import { runCaptured } from "./support/captured-host.ts";
+import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
 
 let server: Installation;
-let url: string;
 let triggerer: number;
 let shared: number;
 let schedule: number;
-const tw = (...argv: string[]) =>
-  runCaptured(argv, { env: { TRADEWIND_URL: url, TRADEWIND_TOKEN: server.token } });
+let tw: ServedInstallation["tw"];
 
 beforeAll(async () => {
-  server = await Installation.open();
-  url = await server.app.listen({ host: "127.0.0.1", port: 0 });
+  ({ server, tw } = await servedInstallation());
   await server.addDag(manifestOf("etl", [{ taskId: "wait" }, { taskId: "sleep" }, { taskId: "idle" }]));
   const run = await server.addRun("etl", { runId: "r1" });
   triggerer = await addTriggerer(server, { host: "alpha" });

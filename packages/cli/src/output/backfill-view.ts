@@ -11,6 +11,7 @@ import { EXIT, type ExitCode } from "../exit-code.ts";
 import type { Fields, Session } from "../session.ts";
 import type { Terminal } from "../terminal.ts";
 import { progressLine, remainingText, STYLES } from "./backfill-progress.ts";
+import { progressPrinter } from "./progress-printer.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime } from "./when.ts";
 
@@ -117,18 +118,9 @@ export async function watchBackfill(
   watch: { readonly id: number; readonly timeoutMs: number | undefined },
 ): Promise<ExitCode> {
   const { terminal } = session;
-  let last = "";
-  let lastShown = 0;
-  const onProgress = (progress: BackfillProgress): void => {
-    const line = progressLine(terminal, progress, terminal.statusWidth);
-    if (line === last) return;
-    // Permanent lines: at most one per second, to keep log files small.
-    if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
-    last = line;
-    lastShown = Date.now();
-    if (terminal.liveStatus) terminal.status(line);
-    else session.note(line);
-  };
+  const print = progressPrinter(session);
+  const onProgress = (progress: BackfillProgress): void =>
+    print(progressLine(terminal, progress, terminal.statusWidth));
   const result = await session.interruptible((signal) =>
     watchToEnd(session.client, { ...watch, signal, onProgress }),
   );

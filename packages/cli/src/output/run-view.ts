@@ -8,6 +8,7 @@ import type { Fields, Session } from "../session.ts";
 import { plainLine, type Terminal } from "../terminal.ts";
 import { commandLine, logCommand } from "./command-line.ts";
 import { instanceName } from "./instance-name.ts";
+import { progressPrinter } from "./progress-printer.ts";
 import { paintState, paintStateNote, stateName } from "./state.ts";
 import type { Column } from "./table.ts";
 import { moment, relativeTime, span } from "./when.ts";
@@ -160,19 +161,8 @@ export async function watchRun(
   session: Session,
   run: Pick<Wait, "dagId" | "runId" | "timeoutMs">,
 ): Promise<ExitCode> {
-  const { terminal } = session;
-  let last = "";
-  let lastShown = 0;
-  const onProgress: Wait["onProgress"] = (current) => {
-    const line = progressLine(terminal, current);
-    if (line === last) return;
-    // Permanent lines: at most one per second, to keep log files small. The next poll shows skipped updates.
-    if (!terminal.liveStatus && Date.now() - lastShown < 1_000) return;
-    last = line;
-    lastShown = Date.now();
-    if (terminal.liveStatus) terminal.status(line);
-    else session.note(line);
-  };
+  const print = progressPrinter(session);
+  const onProgress: Wait["onProgress"] = (current) => print(progressLine(session.terminal, current));
   const result = await session.interruptible((signal) =>
     waitForRun(session.client, { ...run, signal, onProgress }),
   );

@@ -3,6 +3,7 @@ import { type AddressInfo, createServer, type Server } from "node:net";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 import { beforeAll, describe, expect, it } from "vitest";
 import { afterFile } from "../../test/support/after-file.ts";
+import { postgresFacts } from "../../test/support/postgres-facts.ts";
 import { redisServer, type TestRedis } from "../../test/support/redis-server.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { testConnection } from "./connection-test.ts";
@@ -42,15 +43,7 @@ describe("PostgreSQL", () => {
 
   beforeAll(async () => {
     const { url } = await testDatabase({ empty: true });
-    const { hostname, password, pathname, port, username } = new URL(url);
-    facts = {
-      type: "postgres",
-      host: hostname,
-      port: Number(port),
-      login: decodeURIComponent(username),
-      password: decodeURIComponent(password),
-      schema: pathname.slice(1),
-    };
+    facts = postgresFacts(url);
   });
 
   it("accepts the credentials", async () => {

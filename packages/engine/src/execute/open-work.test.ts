@@ -1,6 +1,5 @@
 /** Work that a task leaves open fails its try; idle connections in a pool do not. With the real clients, bundled. */
 import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -10,7 +9,6 @@ import {
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { expect, inject, onTestFinished, test } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { httpServer } from "../../test/support/http-server.ts";
@@ -119,24 +117,13 @@ export default dag("testing", (d) => {
 `;
 
 async function bundled(under: ExecutorUnderTest) {
-  const entry = join(under.dir, "dag.ts");
-  const bundlePath = join(under.dir, "dag.mjs");
-  await writeFile(entry, SOURCE);
-  await build({
-    entryPoints: [entry],
-    outfile: bundlePath,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["source"],
+  const bundlePath = await under.bundle(SOURCE, {
     banner: {
       js: 'import { createRequire as tw$require } from "node:module"; const require = tw$require(import.meta.url);',
     },
     external: ["pg-native"],
     nodePaths: [fileURLToPath(new URL("../../../../node_modules", import.meta.url))],
-    alias: { "@tradewind/sdk": fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url)) },
     sourcemap: "linked",
-    logLevel: "silent",
   });
   return { bundlePath, bundleHash: "sdk" };
 }

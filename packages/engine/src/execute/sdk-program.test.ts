@@ -1,10 +1,7 @@
 /** The executor with a DAG of the SDK, bundled, in a child. */
-import { readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { readFile } from "node:fs/promises";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { PROGRAM } from "@tradewind/sdk/program";
-import { build } from "esbuild";
 import { expect, test } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 
@@ -48,21 +45,7 @@ export default dag("testing", (d) => {
 `;
 
 async function bundled(under: ExecutorUnderTest) {
-  const entry = join(under.dir, "dag.ts");
-  const bundlePath = join(under.dir, "dag.mjs");
-  await writeFile(entry, SOURCE);
-  await build({
-    entryPoints: [entry],
-    outfile: bundlePath,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["source"],
-    alias: { "@tradewind/sdk": fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url)) },
-    sourcemap: "inline",
-    logLevel: "silent",
-  });
-  return { bundlePath, bundleHash: "sdk", conf: null };
+  return { bundlePath: await under.bundle(SOURCE, { sourcemap: "inline" }), bundleHash: "sdk", conf: null };
 }
 
 test("a DAG of the SDK runs in a task process", async () => {

@@ -1,8 +1,4 @@
 /** The environment of tasks: the variables passed on from the service, and those set by `env` of a DAG or a task. */
-import { writeFile } from "node:fs/promises";
-import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { ExecutorUnderTest, SECRETS, SERVICES } from "../../test/execute/executor-under-test.ts";
 import { userEnvironment } from "../service/user-environment.ts";
@@ -70,19 +66,7 @@ export default [withEnv, withoutEnv, lacking];
 type Seen = Record<string, string> & { readonly pid: number };
 
 async function bundled(under: ExecutorUnderTest) {
-  const entry = join(under.dir, "dag.ts");
-  const bundlePath = join(under.dir, "dag.mjs");
-  await writeFile(entry, SOURCE);
-  await build({
-    entryPoints: [entry],
-    outfile: bundlePath,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    conditions: ["source"],
-    alias: { "@tradewind/sdk": fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url)) },
-    logLevel: "silent",
-  });
+  const bundlePath = await under.bundle(SOURCE);
   const { run } = under.workload("any");
   return (dagId: string) => ({ bundlePath, bundleHash: "env", conf: null, run: { ...run, dagId } });
 }

@@ -6,6 +6,7 @@ import { type FSWatcher, watch } from "node:fs";
 import { open } from "node:fs/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
+import { WakeableSleep } from "../service/wakeable-sleep.ts";
 
 /** One line of a task log. */
 export interface LogLine {
@@ -106,9 +107,9 @@ class Growth {
   readonly #path: string;
   readonly #signals: readonly AbortSignal[];
   readonly #wake = (): void => this.#changed();
+  readonly #sleep = new WakeableSleep();
   #watcher: FSWatcher | null = null;
   #count = 0;
-  #resolve: (() => void) | null = null;
 
   constructor(path: string, options: TailOptions) {
     this.#path = path;
@@ -123,14 +124,7 @@ class Growth {
 
   async after(mark: number): Promise<void> {
     if (this.#count !== mark || this.#signals.some((signal) => signal.aborted)) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, FALLBACK_MS);
-      this.#resolve = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#resolve = null;
+    await this.#sleep.sleep(FALLBACK_MS);
   }
 
   close(): void {
@@ -153,7 +147,7 @@ class Growth {
 
   #changed(): void {
     this.#count++;
-    this.#resolve?.();
+    this.#sleep.wake();
   }
 }
 

@@ -2,8 +2,8 @@
 import { writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { SchedulerProcess } from "../../test/fault/scheduler-process.ts";
-import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
-import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { NoticeFixture, type PostReceiver } from "../../test/support/notice-fixture.ts";
+import type { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { CommitUnknownError } from "../store/database/connection-error.ts";
 import { adhoc, Database } from "../store/database/database.ts";
 import { claimDeliveries, deliverSignal } from "../store/notify/deliveries.ts";
@@ -13,12 +13,10 @@ describe("a notice", () => {
   let desk: NoticeFixture;
   let gate: string;
   let started: string;
-  const receiver = new PostReceiver();
+  let receiver: PostReceiver;
 
   beforeAll(async () => {
-    rig = await SchedulerRig.open();
-    desk = new NoticeFixture(rig);
-    await receiver.open();
+    ({ desk, receiver, rig } = await NoticeFixture.open());
     gate = `${rig.root}/gate`;
     started = `${rig.root}/started`;
     await writeFile(started, "");

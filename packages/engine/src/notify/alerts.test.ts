@@ -2,24 +2,21 @@
 import { existsSync } from "node:fs";
 import { rm, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
-import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { NoticeFixture, type PostReceiver } from "../../test/support/notice-fixture.ts";
+import type { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 
 describe("notices of tasks, groups and runs", () => {
   let rig: SchedulerRig;
   let desk: NoticeFixture;
   let gate: string;
-  const receiver = new PostReceiver();
+  let receiver: PostReceiver;
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
-    rig = await SchedulerRig.open();
-    desk = new NoticeFixture(rig);
-    await receiver.open();
+    ({ desk, receiver, rig } = await NoticeFixture.open());
     await smtp.open();
     gate = `${rig.root}/gate`;
     await desk.connection("mail", {
@@ -217,17 +214,7 @@ describe("notices of tasks, groups and runs", () => {
     const id = await rig.trigger("mapped");
     await rig.ended(id);
     await desk.settled(id);
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "failed",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
+    await rig.clear(id, { only: "failed" });
     await rig.until(async () => (await desk.deliveries(id)).length === 4, "the second failure");
     await desk.settled(id);
     expect(said().map((each) => each["try_number"])).toEqual([1, 2]);

@@ -1,30 +1,25 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
-import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import { NoticeFixture, type PostReceiver } from "../../test/support/notice-fixture.ts";
+import type { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("deadlines of runs and tasks", () => {
   let rig: SchedulerRig;
   let desk: NoticeFixture;
   let gate: string;
-  let ledger: string;
-  const receiver = new PostReceiver();
+  let receiver: PostReceiver;
 
   beforeAll(async () => {
-    rig = await SchedulerRig.open();
-    desk = new NoticeFixture(rig);
-    await receiver.open();
+    ({ desk, receiver, rig } = await NoticeFixture.open());
     gate = `${rig.root}/gate`;
-    ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "late.ts": `
         import { averageOf, dag, deadline, sendSignal, signal, webhook } from "tradewind";
         import { appendFileSync, existsSync } from "node:fs";
         import { setTimeout as sleep } from "node:timers/promises";
-        const told = (what) => appendFileSync(${JSON.stringify(ledger)}, what + "\\n");
+        const told = (what) => appendFileSync(${JSON.stringify(rig.ledger)}, what + "\\n");
         const opened = async () => { while (!existsSync(${JSON.stringify(gate)})) await sleep(20); };
         const late = signal("late");
         export const slow = dag("slow", {
@@ -94,7 +89,7 @@ describe("deadlines of runs and tasks", () => {
     });
     expect((await rig.run(id)).state).toBe("running");
     expect(rows.map(({ state }) => state)).toEqual(["done", "done", "done", "done"]);
-    expect((await readFile(ledger, "utf8")).trim()).toBe("deadline r1  0 true");
+    expect((await readFile(rig.ledger, "utf8")).trim()).toBe("deadline r1  0 true");
     expect(receiver.received).toHaveLength(1);
     expect(JSON.parse(receiver.received[0]?.text ?? "")).toMatchObject({
       event: "deadline.missed",
@@ -138,17 +133,7 @@ describe("deadlines of runs and tasks", () => {
     await rig.until(async () => (await desk.states(id))["#0"] === "pending", "the row");
     const [before] = await desk.deadlines(id);
     await writeFile(`${gate}.fails`, "");
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
+    await rig.clear(id);
     await rig.until(async () => (await desk.states(id))["#0"] === "met", "the success");
     const [after] = await desk.deadlines(id);
     expect(after?.clear_number).toBe(1);

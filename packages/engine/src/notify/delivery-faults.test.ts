@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ComponentProcess, type Place } from "../../test/fault/component-process.ts";
 import { NoticeFixture, PostReceiver } from "../../test/support/notice-fixture.ts";
-import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
+import type { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { SmtpTestServer } from "../../test/support/smtp-server.ts";
 import { DELIVERY_ATTEMPTS } from "../model/index.ts";
 import { adhoc, Database } from "../store/database/database.ts";
@@ -18,13 +18,11 @@ class NoticeProcess extends ComponentProcess {
 describe("deliveries of missed deadlines", () => {
   let rig: SchedulerRig;
   let desk: NoticeFixture;
-  const receiver = new PostReceiver();
+  let receiver: PostReceiver;
   const smtp = new SmtpTestServer();
 
   beforeAll(async () => {
-    rig = await SchedulerRig.open();
-    desk = new NoticeFixture(rig);
-    await receiver.open();
+    ({ desk, receiver, rig } = await NoticeFixture.open());
     await smtp.open();
     const address = JSON.stringify(receiver.url);
     await rig.publish({

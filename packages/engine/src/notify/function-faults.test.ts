@@ -8,22 +8,20 @@ import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 describe("the function of a deadline", () => {
   let rig: SchedulerRig;
   let desk: NoticeFixture;
-  let ledger: string;
   let gate: string;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
     desk = new NoticeFixture(rig);
-    ledger = `${rig.root}/ledger`;
     gate = `${rig.root}/gate`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "late.ts": `
         import { dag, deadline } from "tradewind";
         import { appendFileSync, existsSync } from "node:fs";
         import { setTimeout as sleep } from "node:timers/promises";
         const told = async (ctx) => {
-          appendFileSync(${JSON.stringify(ledger)}, process.pid + "\\n");
+          appendFileSync(${JSON.stringify(rig.ledger)}, process.pid + "\\n");
           while (!existsSync(${JSON.stringify(gate)})) await sleep(20);
         };
         export default dag("late", { deadline: deadline({ after: "queued", within: "1ms", then: [told] }) }, (d) => {
@@ -33,13 +31,13 @@ describe("the function of a deadline", () => {
     });
   });
 
-  const calls = async () => (await readFile(ledger, "utf8")).split("\n").filter(Boolean).length;
+  const calls = async () => (await readFile(rig.ledger, "utf8")).split("\n").filter(Boolean).length;
 
   it("is called again if the scheduler that ran it is killed", async () => {
     const place = {
       home: `${rig.root}/first`,
       databaseUrl: rig.url,
-      ledger,
+      ledger: rig.ledger,
       parallelism: 2,
       lease: [2_000, 500, 400] as const,
     };

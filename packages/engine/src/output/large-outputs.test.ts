@@ -4,6 +4,7 @@ import { existsSync } from "node:fs";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { createApi } from "../api/server/api.ts";
 import { LargeValue } from "../model/index.ts";
@@ -13,7 +14,6 @@ import { resolveConfig } from "../service/config.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { deleteRun } from "../store/edit/end-run.ts";
 
 interface ObjectRow {
@@ -165,16 +165,7 @@ describe("large outputs", () => {
     const [kept] = await objects(other);
     const [first] = await objects(run);
     expect(existsSync(join(outputs(), first!.key))).toBe(true);
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: run, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
+    await rig.db.transaction((tx) => clearRun(tx, run));
     rig.wakeUps.send("runs");
     await rig.until(async () => (await objects(run)).length === 2, "another object");
     expect(await rig.ended(run)).toBe("success");

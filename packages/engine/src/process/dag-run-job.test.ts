@@ -3,6 +3,7 @@ import { existsSync } from "node:fs";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
+import { gatedDags } from "../../test/support/gated-dags.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
@@ -17,22 +18,15 @@ beforeEach(async () => {
   gate = join(rig.root, "gate");
   await rig.publish({
     "dags.ts": `
-      import { existsSync, writeFileSync } from "node:fs";
-      import { setTimeout as sleep } from "node:timers/promises";
-      import { dag } from "tradewind";
-      const gate = async () => { while (!existsSync(${JSON.stringify(gate)})) await sleep(20); };
+      ${gatedDags(rig.root)}
       export const quick = dag("quick", { maxActiveRuns: 100 }, (d) => {
         d.task("t", (_, ctx) => {
           if (ctx.run.logicalDate?.getUTCDate() === 3) throw new Error("the third");
           return ctx.run.conf;
         });
       });
-      export const held = dag("held", { maxActiveRuns: 100 }, (d) => { d.task("t", gate); });
       export const narrow = dag("narrow", { maxActiveRuns: 2 }, (d) => { d.task("t", gate); });
-      export const told = dag("told", { onSuccess: async () => {
-        await sleep(1_500);
-        writeFileSync(${JSON.stringify(join(rig.root, "told"))}, "");
-      } }, (d) => { d.task("t", () => 1); });`,
+    `,
   });
   return () => rig.close();
 });

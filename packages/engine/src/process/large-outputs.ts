@@ -1,33 +1,19 @@
 /** The large outputs of one process, by its configuration, with their rows in the database. */
-import { setTimeout as sleep } from "node:timers/promises";
 import { LargeOutputs } from "../output/large-outputs.ts";
 import type { Config } from "../service/config.ts";
 import { outputFolder } from "../service/home.ts";
-import { type Database, isTransient } from "../store/database/database.ts";
+import type { Database } from "../store/database/database.ts";
+import { retryTransient } from "../store/database/transient-retry.ts";
 import { registerObject } from "../store/output/output-objects.ts";
-
-const PATIENCE_MS = 30_000;
 
 export function createLargeOutputs(config: Config, database: Database): LargeOutputs {
   return new LargeOutputs({
     store: config.outputStore,
     folder: outputFolder(config.home),
     limits: { inline: config.outputInlineLimit, most: config.outputLimit },
-    register: (object) => patiently(() => registerObject(database, object)),
+    // A task's output must not be lost because the database was briefly unavailable. A surplus row is swept.
+    register: (object) => retryTransient(() => registerObject(database, object)),
   });
-}
-
-/** A task's output must not be lost because the database was briefly unavailable. A surplus row is swept. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {
-    try {
-      return await ask();
-    } catch (error) {
-      if (!isTransient(error) || performance.now() > deadline) throw error;
-      await sleep(waitMs);
-    }
-  }
 }
 
 /** Writes, reads and removes an object of the configured store. Returns its location. @throws the error of the store. */

@@ -3,9 +3,9 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { isDeepStrictEqual } from "node:util";
 import { afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { pgProxy } from "../../test/support/pg-proxy.ts";
+import { clearRun, type RunClear } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { type ClearEdit, clearTasks } from "../store/edit/clear-tasks.ts";
 import { recordWebhook } from "../store/trigger/webhooks.ts";
 
 /** More events than a scheduler reads in two turns: in the first it has no timer yet. */
@@ -111,18 +111,7 @@ describe("deferrals under faults", () => {
              WHERE dag_run_id = $1 AND ended_at IS NULL`),
       [id],
     );
-  const clear = (id: number, more: Partial<ClearEdit> = {}) =>
-    rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-        ...more,
-      }),
-    );
+  const clear = (id: number, edit: RunClear) => rig.db.transaction((tx) => clearRun(tx, id, edit));
 
   it("counts events before the timeout in any number, however late their owner reads them", async () => {
     const first = await scheduler();
@@ -169,7 +158,7 @@ describe("deferrals under faults", () => {
     await fireAll(id);
     rig.wakeUps.send("fired");
     await rig.until(async () => (await rig.states(id)).a === "scheduled", "the task to resume");
-    await clear(id, { runs: [{ dagRunId: id, tasks: [{ taskId: "a", mapIndex: null }] }] });
+    await clear(id, { tasks: ["a"] });
     rig.wakeUps.send(`run:${id}`);
     await rig.db.rows(adhoc("UPDATE pool SET slots = 1 WHERE name = 'tight'"));
     rig.wakeUps.send("pools");
@@ -191,10 +180,7 @@ describe("deferrals under faults", () => {
       adhoc(`UPDATE dag_version SET manifest = jsonb_set(manifest, '{tasks,0,pool}', '"default_pool"')
              WHERE dag_id = 'plain'`),
     );
-    await clear(id, {
-      latestVersion: true,
-      runs: [{ dagRunId: id, tasks: [{ taskId: "b", mapIndex: null }] }],
-    });
+    await clear(id, { latestVersion: true, tasks: ["b"] });
     // Counted in the other pool, it would be freed there, and both numbers would stay wrong.
     const place = adhoc("SELECT pool FROM task_instance WHERE dag_run_id = $1 AND task_id = 'a'");
     expect(await rig.db.one(place, [id])).toEqual({ pool: "tight" });

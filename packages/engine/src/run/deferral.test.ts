@@ -1,9 +1,9 @@
 /** Waits as their owner handles them. The tests fire triggers themselves, to choose the order of events. */
 import { existsSync, readFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 
 interface WaitRow {
@@ -230,17 +230,7 @@ describe("deferrals", () => {
     expect(await rig.output(id, "use")).toBe(2);
   });
 
-  const clear = (id: number) =>
-    rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
+  const clear = (id: number) => rig.db.transaction((tx) => clearRun(tx, id));
 
   it("ends the wait of a cleared task, which starts over", async () => {
     const id = await rig.trigger("plain");

@@ -4,13 +4,13 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { beforeAll, describe, expect, it } from "vitest";
 import { Stage } from "../../test/fault/stage.ts";
 import { EMPTY_BATCH } from "../../test/support/empty-batch.ts";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import type { StoredDrive } from "../model/index.ts";
 import { setPaused } from "../store/dag/dag-settings.ts";
 import { adhoc, type Connection, type Database } from "../store/database/database.ts";
 import { submitManualCommand } from "../store/drive/manual-commands.ts";
 import { loadStarts } from "../store/drive/run-starts.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 import { createPool } from "../store/pool/pools.ts";
@@ -157,15 +157,8 @@ const named = (taskId: string) => [{ taskId, mapIndex: null }];
 
 /** @param also Runs in the transaction of the clear, after it. */
 async function clear(id: number, taskId: string, also?: (tx: Connection) => Promise<void>): Promise<void> {
-  const how = {
-    only: "any",
-    resetRuns: true,
-    latestVersion: false,
-    refuseRunning: false,
-    dryRun: false,
-  } as const;
   await rig.db.transaction(async (tx) => {
-    await clearTasks(tx, { runs: [{ dagRunId: id, tasks: named(taskId) }], ...how });
+    await clearRun(tx, id, { tasks: [taskId] });
     await also?.(tx);
   });
   rig.wakeUps.send(`run:${id}`);

@@ -2,11 +2,8 @@
 import { existsSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { adhoc, type Connection } from "../store/database/database.ts";
+import { adhoc } from "../store/database/database.ts";
 import { submitManualCommand } from "../store/drive/manual-commands.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
-import { cancelRun } from "../store/edit/end-run.ts";
-import { markTasks } from "../store/edit/mark-tasks.ts";
 import { sendSignals } from "../store/signal/signals.ts";
 
 let rig: SchedulerRig;
@@ -64,36 +61,13 @@ beforeAll(async () => {
   await rig.scheduler();
 });
 
-const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
-  const result = await rig.db.transaction(change);
-  rig.wakeUps.send("runs");
-  rig.wakeUps.send(`run:${id}`);
-  return result;
-};
-const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
-const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | null = null) =>
-  edit(id, async (tx) => {
-    const tasks = taskIds?.map((taskId) => ({ taskId, mapIndex: null })) ?? null;
-    const result = await clearTasks(tx, {
-      runs: [{ dagRunId: id, tasks }],
-      only,
-      ...{ resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
-    });
-    return result.kind === "cleared" ? result.affected.map(({ taskId }) => taskId).sort() : [];
-  });
-const mark = (id: number, taskId: string, state: "success" | "failed" | "skipped") =>
-  edit(id, (tx) =>
-    markTasks(tx, {
-      ...{ runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: null }] }], state, dryRun: false },
-    }),
-  );
 const order = async (id: number, taskId: string | null, action: "stop" | "start") => {
   const run = await rig.db.one<{ dag_id: string; run_id: string }>(
     adhoc("SELECT dag_id, run_id FROM dag_run WHERE id = $1"),
     [id],
   );
   const who = { dagId: run!.dag_id, runId: run!.run_id, user: "ada" };
-  await edit(id, (tx) =>
+  await rig.edit(id, (tx) =>
     submitManualCommand(
       tx,
       taskId === null ? { ...who, taskId, action: "stop" } : { ...who, taskId, action },
@@ -141,7 +115,7 @@ describe("a start whose task ended as upstream_failed", () => {
     const id = await broken("ended");
     expect(await closed(id)).toBe("failed");
     unset("broken_ended");
-    expect(await clear(id, "failed")).toEqual(["load", "ship"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["load", "ship"]);
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
     expect(recorded("ended")).toEqual(["load", "load", "ship"]);
@@ -150,7 +124,7 @@ describe("a start whose task ended as upstream_failed", () => {
   it("runs, with its signals, when the failed task is cleared in a running run", async () => {
     const id = await broken("open");
     unset("broken_open");
-    expect(await clear(id, "any", ["load"])).toEqual(["load", "ship"]);
+    expect(await rig.clear(id, { tasks: ["load"] })).toEqual(["load", "ship"]);
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
     expect(recorded("open")).toEqual(["load", "load", "ship open-1"]);
@@ -158,7 +132,7 @@ describe("a start whose task ended as upstream_failed", () => {
 
   it("runs when the failed task is marked as success", async () => {
     const id = await broken("marked");
-    await mark(id, "load", "success");
+    await rig.mark(id, "load", "success");
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
     expect(recorded("marked")).toEqual(["load", "ship marked-1"]);
@@ -176,9 +150,9 @@ describe("a start whose task ended as upstream_failed", () => {
 describe("a start that is pending until the upstream of its task has ended", () => {
   it("runs when the run is cancelled and its failed tasks are cleared", async () => {
     const id = await loading("cancelled", "orders", 1);
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.states(id)).toEqual({ load: "failed", ship: "skipped" });
-    expect(await clear(id, "failed")).toEqual(["load", "ship"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["load", "ship"]);
     set("open_cancelled");
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
@@ -187,10 +161,10 @@ describe("a start that is pending until the upstream of its task has ended", () 
 
   it("runs when the run is cancelled, its teardowns run, and its failed tasks are cleared", async () => {
     const id = await loading("torn_down", "cluster", 1);
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toMatchObject({ load: "failed", ship: "skipped", drop: "success" });
-    expect(await clear(id, "failed")).toEqual(["drop", "load", "make", "ship"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["drop", "load", "make", "ship"]);
     set("open_torn_down");
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
@@ -198,7 +172,7 @@ describe("a start that is pending until the upstream of its task has ended", () 
 
   it("is removed when its task is marked", async () => {
     const id = await loading("done", "orders", 1);
-    await mark(id, "ship", "success");
+    await rig.mark(id, "ship", "success");
     await waiting(id, 0);
     set("open_done");
     await inState(id, "load", "success");
@@ -209,8 +183,8 @@ describe("a start that is pending until the upstream of its task has ended", () 
 
   it("runs, with its signals, when its task was marked and is cleared", async () => {
     const id = await loading("marked_and_cleared", "orders", 1);
-    await mark(id, "ship", "failed");
-    await clear(id, "failed");
+    await rig.mark(id, "ship", "failed");
+    await rig.clear(id, { only: "failed" });
     set("open_marked_and_cleared");
     await inState(id, "ship", "success");
     expect(await closed(id)).toBe("success");
@@ -219,7 +193,7 @@ describe("a start that is pending until the upstream of its task has ended", () 
 
   it("does not remove later starts when its task is marked", async () => {
     const id = await loading("two", "orders", 2);
-    await mark(id, "ship", "success");
+    await rig.mark(id, "ship", "success");
     set("open_two");
     await rig.until(async () => recorded("two").length === 2, "the second start");
     await inState(id, "ship", "success");
@@ -239,11 +213,11 @@ describe("a task that was stopped", () => {
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ load: "failed", ship: "skipped" });
     unset("broken_stopped");
-    expect(await clear(id, "failed")).toEqual(["load"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["load"]);
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toEqual({ load: "success", ship: "skipped" });
     // The stopped task begins again when it is cleared itself.
-    expect(await clear(id, "any", ["ship"])).toEqual(["ship"]);
+    expect(await rig.clear(id, { tasks: ["ship"] })).toEqual(["ship"]);
     await inState(id, "ship", "scheduled");
   });
 
@@ -257,10 +231,10 @@ describe("a task that was stopped", () => {
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ load: "failed", serve: "success" });
     unset("broken_stream");
-    expect(await clear(id, "failed")).toEqual(["load"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["load"]);
     expect(await rig.ended(id)).toBe("success");
     expect(recorded("stream").filter((line) => line === "serve")).toHaveLength(1);
-    expect(await clear(id, "any")).toEqual(["load", "serve"]);
+    expect(await rig.clear(id)).toEqual(["load", "serve"]);
     await rig.until(
       async () => recorded("stream").filter((line) => line === "serve").length === 2,
       "the stream",

@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 
@@ -43,16 +43,7 @@ describe("edits of an active run", () => {
     rig.wakeUps.send(`run:${id}`);
   };
   const clearAll = (id: number, only: "any" | "failed" = "any") =>
-    rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only,
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
+    rig.db.transaction((tx) => clearRun(tx, id, { only }));
   const open = async (name: string) =>
     (await import("node:fs")).writeFileSync(`${rig.root}/open_${name}`, "");
 

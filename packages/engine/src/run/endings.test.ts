@@ -1,9 +1,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { adhoc, type Connection } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
-import { cancelRun, markRun } from "../store/edit/end-run.ts";
+import { adhoc } from "../store/database/database.ts";
+import { markRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
@@ -66,19 +65,6 @@ beforeAll(async () => {
   scheduler = await rig.scheduler();
 });
 
-const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
-  const result = await rig.db.transaction(change);
-  rig.wakeUps.send(`run:${id}`);
-  return result;
-};
-const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
-const clear = (id: number, tasks: { taskId: string; mapIndex: null }[] | null = null) =>
-  edit(id, (tx) =>
-    clearTasks(tx, {
-      runs: [{ dagRunId: id, tasks }],
-      ...{ only: "any", resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
-    }),
-  );
 const open = (name: string) => writeFileSync(`${rig.root}/${name}.open`, "");
 const told = (name: string) =>
   existsSync(`${rig.root}/${name}`) ? readFileSync(`${rig.root}/${name}`, "utf8").trim().split("\n") : [];
@@ -99,7 +85,7 @@ const IN_ORDER = ["created", "at work", "stopped", "deletes", "deleted c-1"];
 describe("a run that is ended while a setup needs its teardown", () => {
   it("cancelled: stops its tasks, then runs teardowns, then fails with the reason", async () => {
     const id = await working("cancelled");
-    expect(await cancel(id)).toEqual({ found: true, changed: true });
+    expect(await rig.cancel(id)).toEqual({ found: true, changed: true });
     expect(await rig.run(id)).toMatchObject({ state: "running", end_reason: "cancelled by a test" });
     const left = { create: "success", "all.work": "failed", "all.next": "skipped" };
     expect(await rig.states(id)).toEqual({ ...left, delete: "pending" });
@@ -122,7 +108,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     "marked %s: ends in this state with any states of its tasks",
     async (state) => {
       const id = await working(`marked_${state}`);
-      await edit(id, (tx) => markRun(tx, id, state));
+      await rig.edit(id, (tx) => markRun(tx, id, state));
       expect(await ending(id)).toBe(state);
       open(`marked_${state}`);
       expect(await rig.ended(id)).toBe(state);
@@ -135,12 +121,12 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("marked success: is a success, also if a task had failed before", async () => {
     const id = await working("pardoned");
-    await edit(id, (tx) => {
+    await rig.edit(id, (tx) => {
       const tasks = [{ taskId: "all.work", mapIndex: -1 }];
       return markTasks(tx, { runs: [{ dagRunId: id, tasks }], state: "failed", dryRun: false });
     });
     await untilTold("pardoned", "deletes");
-    await edit(id, (tx) => markRun(tx, id, "success"));
+    await rig.edit(id, (tx) => markRun(tx, id, "success"));
     open("pardoned");
     expect(await rig.ended(id)).toBe("success");
     expect(await rig.states(id)).toMatchObject({ "all.work": "failed", delete: "success" });
@@ -149,23 +135,23 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("cancelled again: stops the teardown", async () => {
     const id = await working("twice");
-    await cancel(id);
+    await rig.cancel(id);
     await rig.until(async () => (await rig.states(id)).delete === "running", "the teardown to run");
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.run(id)).toMatchObject({ state: "failed", ending: null });
     expect((await rig.states(id)).delete).toBe("failed");
     expect(await rig.poolsAreExact()).toBe(true);
-    expect(await cancel(id)).toEqual({ found: true, changed: false });
+    expect(await rig.cancel(id)).toEqual({ found: true, changed: false });
   });
 
   it("cleared after that: runs as any other", async () => {
     const id = await working("cleared");
-    await cancel(id);
+    await rig.cancel(id);
     await untilTold("cleared", "deletes");
-    await clear(id);
+    await rig.clear(id);
     expect(await rig.run(id)).toMatchObject({ state: "running", ending: null, end_reason: null });
     await rig.until(async () => (await rig.states(id))["all.work"] === "running", "the work to run again");
-    await cancel(id);
+    await rig.cancel(id);
     open("cleared");
     expect(await rig.ended(id)).toBe("failed");
   });
@@ -174,7 +160,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     const id = await rig.trigger("mapped", { runId: "mapped" });
     await untilTold("mapped", "at work");
     await rig.until(async () => (await rig.states(id))["each.work"] === "running", "the item to run");
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.ended(id)).toBe("failed");
     expect(told("mapped")).toEqual(IN_ORDER);
     expect(await rig.states(id)).toEqual({ create: "success", "each.work": "failed", delete: "success" });
@@ -182,7 +168,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("in the queue again: is started to run its teardowns", async () => {
     const id = await working("queued");
-    await edit(id, (tx) => markRun(tx, id, "success"));
+    await rig.edit(id, (tx) => markRun(tx, id, "success"));
     open("queued");
     await rig.ended(id);
     const pause = async (isPaused: boolean) => {
@@ -190,8 +176,8 @@ describe("a run that is ended while a setup needs its teardown", () => {
       rig.wakeUps.send("dags");
     };
     await pause(true);
-    await clear(id, [{ taskId: "delete", mapIndex: null }]);
-    await cancel(id);
+    await rig.clear(id, { tasks: ["delete"] });
+    await rig.cancel(id);
     expect(await rig.run(id)).toMatchObject({ state: "queued", ending: "failed" });
     await pause(false);
     expect(await rig.ended(id)).toBe("failed");
@@ -200,7 +186,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
 
   it("ends at once if the setup had not run", async () => {
     const id = await rig.trigger("cluster", { runId: "later", runAfter: new Date(Date.now() + 3_600_000) });
-    await cancel(id);
+    await rig.cancel(id);
     expect((await rig.run(id)).state).toBe("failed");
   });
 
@@ -208,7 +194,7 @@ describe("a run that is ended while a setup needs its teardown", () => {
     const id = await rig.trigger("early", { runId: "early" });
     await untilTold("early", "at work");
     await rig.until(async () => (await rig.states(id)).create === "running", "the setup to run");
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ create: "failed", work: "skipped", delete: "upstream_failed" });
   });
@@ -220,13 +206,13 @@ describe("a run that is ended while a setup needs its teardown", () => {
     await rig.until(async () => (await child()) !== undefined, "the inner run");
     const inner = (await child())!;
     await untilTold(inner.run_id, "at work");
-    await cancel(id);
+    await rig.cancel(id);
     expect((await rig.run(id)).state).toBe("failed");
     await untilTold(inner.run_id, "deletes");
     // The search for abandoned runs skips it: that would cancel it twice.
     rig.wakeUps.send("ended");
     const other = await working("meanwhile");
-    await cancel(other);
+    await rig.cancel(other);
     open("meanwhile");
     await rig.ended(other);
     expect((await rig.run(inner.id)).state).toBe("running");
@@ -255,10 +241,10 @@ describe("a run that has timed out", () => {
 
 it("does not run a setup again while its dependents are being stopped", async () => {
   const id = await working("again");
-  await clear(id);
+  await rig.clear(id);
   await rig.until(async () => told("again").length >= 5, "the second try");
   expect(told("again")).toEqual(["created", "at work", "stopped", "created", "at work"]);
-  await cancel(id);
+  await rig.cancel(id);
   open("again");
   await rig.ended(id);
 });
@@ -267,7 +253,7 @@ it("ends a run as requested after a take-over", async () => {
   const id = await working("taken");
   // A run that was ended manually runs no callbacks, with or without teardowns: these two failed before, or by themselves.
   expect(told("callbacks").filter((name) => !["pardoned", "brief"].includes(name))).toEqual([]);
-  await edit(id, (tx) => markRun(tx, id, "success"));
+  await rig.edit(id, (tx) => markRun(tx, id, "success"));
   await untilTold("taken", "deletes");
   await Promise.all([scheduler.stop(0), rig.scheduler({ shared: false })]);
   open("taken");

@@ -1,18 +1,16 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { beforeAll, describe, expect, it } from "vitest";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 
 describe("groups with retries and callbacks", () => {
   let rig: SchedulerRig;
-  let ledger: string;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "groups.ts": `
         import { dag } from "tradewind";
@@ -78,7 +76,7 @@ describe("groups with retries and callbacks", () => {
   });
 
   const lines = async (of: string) =>
-    (await readFile(ledger, "utf8"))
+    (await readFile(rig.ledger, "utf8"))
       .split("\n")
       .filter((line) => line.startsWith(`${of} `))
       .map((line) => line.slice(of.length + 1));
@@ -164,12 +162,7 @@ describe("groups with retries and callbacks", () => {
 
   it("runs a cleared task at once, in the same try of its group", async () => {
     const id = await waiting("cleared");
-    const tasks = [{ taskId: "g.bad", mapIndex: null }];
-    const clear = { only: "any", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks }], dryRun: false }),
-    );
-    rig.wakeUps.send(`run:${id}`);
+    await rig.clear(id, { tasks: ["g.bad"] });
     await open("cleared");
     expect(await rig.ended(id)).toBe("success");
     expect(await groups(id)).toEqual([{ group_id: "g", state: "success", try_number: 1 }]);
@@ -248,10 +241,7 @@ describe("groups with retries and callbacks", () => {
       async () => (await itemsOf(id)).map(({ state }) => state).join() === "success,waiting",
       "the end of item 0 and the wait of item 1",
     );
-    const clear = { only: "failed", resetRuns: true, latestVersion: false, refuseRunning: false } as const;
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, { ...clear, runs: [{ dagRunId: id, tasks: null }], dryRun: false }),
-    );
+    await rig.db.transaction((tx) => clearRun(tx, id, { only: "failed" }));
     // The attempts of cleared tasks are archived in the transaction of the clear.
     const cleared = "SELECT task_id, map_index FROM task_attempt WHERE dag_run_id = $1 ORDER BY task_id";
     expect(await rig.db.rows(adhoc(cleared), [id])).toEqual([

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from "vitest";
+import { isAlive } from "../../test/support/process-alive.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
 
@@ -11,13 +12,11 @@ const LEDGER = `
 
 describe("limits and order", () => {
   let rig: SchedulerRig;
-  let ledger: string;
-  const lines = async () => (await import("node:fs")).readFileSync(ledger, "utf8").trim().split("\n");
+  const lines = async () => (await import("node:fs")).readFileSync(rig.ledger, "utf8").trim().split("\n");
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    ledger = `${rig.root}/ledger`;
-    const file = JSON.stringify(ledger);
+    const file = JSON.stringify(rig.ledger);
     await rig.db.rows(adhoc("INSERT INTO pool (name, slots) VALUES ('one', 1), ('three', 3), ('apart', 3)"));
     await rig.publish({
       "limits.ts": `
@@ -206,12 +205,3 @@ describe("limits and order", () => {
     expect(await rig.poolsAreExact()).toBe(true);
   });
 });
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch {
-    return false;
-  }
-}

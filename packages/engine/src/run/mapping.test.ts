@@ -1,8 +1,8 @@
 import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
+import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 describe("mapped tasks", () => {
   let rig: SchedulerRig;
@@ -78,16 +78,7 @@ describe("mapped tasks", () => {
       [id, task],
     );
   const clear = async (id: number, tasks: { taskId: string; mapIndex: number }[] | null) => {
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
+    await rig.db.transaction((tx) => clearRun(tx, id, { tasks }));
     rig.wakeUps.send("runs");
   };
 

@@ -2,10 +2,8 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { adhoc, type Connection } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
-import { cancelRun, markRun } from "../store/edit/end-run.ts";
-import { markTasks } from "../store/edit/mark-tasks.ts";
+import { adhoc } from "../store/database/database.ts";
+import { markRun } from "../store/edit/end-run.ts";
 
 let rig: SchedulerRig;
 
@@ -58,28 +56,6 @@ beforeAll(async () => {
   await rig.scheduler();
 });
 
-const edit = async <T>(id: number, change: (tx: Connection) => Promise<T>) => {
-  const result = await rig.db.transaction(change);
-  rig.wakeUps.send(`run:${id}`);
-  return result;
-};
-const cancel = (id: number) => edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
-const clear = (id: number, only: "any" | "failed", taskIds: readonly string[] | null = null) =>
-  edit(id, async (tx) => {
-    const tasks = taskIds?.map((taskId) => ({ taskId, mapIndex: null })) ?? null;
-    const result = await clearTasks(tx, {
-      runs: [{ dagRunId: id, tasks }],
-      only,
-      ...{ resetRuns: true, latestVersion: false, refuseRunning: false, dryRun: false },
-    });
-    return result.kind === "cleared" ? result.affected.map(({ taskId }) => taskId).sort() : [];
-  });
-const mark = (id: number, taskId: string, state: "success" | "failed" | "skipped") =>
-  edit(id, (tx) =>
-    markTasks(tx, {
-      ...{ runs: [{ dagRunId: id, tasks: [{ taskId, mapIndex: null }] }], state, dryRun: false },
-    }),
-  );
 const open = (name: string) => writeFileSync(`${rig.root}/open_${name}`, "");
 const recorded = (name: string) =>
   existsSync(`${rig.root}/${name}`) ? readFileSync(`${rig.root}/${name}`, "utf8").trim().split("\n") : [];
@@ -98,9 +74,9 @@ const endedAfter = async (id: number, name: string) => {
 describe("a cancelled run whose failed tasks are cleared", () => {
   it("runs the tasks that the cancellation skipped, also those that never had a slot", async () => {
     const id = await holding("wide", "wide");
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.states(id)).toEqual({ hold: "failed", next: "skipped", beside: "skipped" });
-    expect(await clear(id, "failed")).toEqual(["beside", "hold", "next"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["beside", "hold", "next"]);
     await rig.db.rows(adhoc("UPDATE pool SET slots = 1 WHERE name = 'narrow'"));
     rig.wakeUps.send("pools");
     expect(await endedAfter(id, "wide")).toBe("success");
@@ -114,9 +90,9 @@ describe("a cancelled run whose failed tasks are cleared", () => {
     };
     await pause(true);
     const id = await rig.trigger("chain", { runId: "unbegun" });
-    await cancel(id);
+    await rig.cancel(id);
     expect([(await rig.run(id)).state, await rig.states(id)]).toEqual(["failed", {}]);
-    expect(await clear(id, "failed")).toEqual([]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual([]);
     await pause(false);
     expect(await endedAfter(id, "unbegun")).toBe("success");
     expect(recorded("unbegun")).toEqual(["hold", "next", "last"]);
@@ -124,26 +100,26 @@ describe("a cancelled run whose failed tasks are cleared", () => {
 
   it("keeps a task that a user marked as skipped, and the skips that follow from it", async () => {
     const id = await holding("marked", "chain");
-    await cancel(id);
-    await mark(id, "next", "skipped");
-    await clear(id, "failed");
+    await rig.cancel(id);
+    await rig.mark(id, "next", "skipped");
+    await rig.clear(id, { only: "failed" });
     expect(await endedAfter(id, "marked")).toBe("success");
     expect(await rig.states(id)).toMatchObject({ hold: "success", next: "skipped", last: "skipped" });
   });
 
   it("expands a map whose list was not computed before", async () => {
     const id = await holding("map", "map");
-    await cancel(id);
-    await clear(id, "failed");
+    await rig.cancel(id);
+    await rig.clear(id, { only: "failed" });
     expect(await endedAfter(id, "map")).toBe("success");
     expect(recorded("map")).toEqual(["hold", "hold", "each", "each", "sum"]);
   });
 
   it("runs the setup and the teardown again with a task of their scope", async () => {
     const id = await holding("cluster", "cluster");
-    await cancel(id);
+    await rig.cancel(id);
     expect(await rig.ended(id)).toBe("failed");
-    expect(await clear(id, "failed")).toEqual(["create", "delete", "hold"]);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["create", "delete", "hold"]);
     expect(await endedAfter(id, "cluster")).toBe("success");
     expect(recorded("cluster")).toEqual([
       ...["create", "first", "hold", "delete"],
@@ -153,8 +129,8 @@ describe("a cancelled run whose failed tasks are cleared", () => {
 
   it("runs a group with retries again as a whole", async () => {
     const id = await holding("grouped", "grouped", "g.hold");
-    await cancel(id);
-    expect(await clear(id, "failed")).toEqual(["after", "g.first", "g.hold"]);
+    await rig.cancel(id);
+    expect(await rig.clear(id, { only: "failed" })).toEqual(["after", "g.first", "g.hold"]);
     expect(await endedAfter(id, "grouped")).toBe("success");
     expect(recorded("grouped")).toEqual(["g.first", "g.hold", "g.first", "g.hold", "after"]);
   });
@@ -163,18 +139,18 @@ describe("a cancelled run whose failed tasks are cleared", () => {
 describe("a run that another edit resumes", () => {
   it("runs the downstream of a task that is marked as success", async () => {
     const id = await holding("let-through", "chain");
-    await mark(id, "hold", "failed");
+    await rig.mark(id, "hold", "failed");
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toMatchObject({ next: "upstream_failed", last: "upstream_failed" });
-    await mark(id, "hold", "success");
+    await rig.mark(id, "hold", "success");
     expect(await rig.ended(id)).toBe("success");
     expect(recorded("let-through")).toEqual(["hold", "next", "last"]);
   });
 
   it("evaluates the tasks that its cancellation skipped when it is queued again", async () => {
     const id = await holding("queued", "chain");
-    await cancel(id);
-    await edit(id, (tx) => markRun(tx, id, "queued"));
+    await rig.cancel(id);
+    await rig.edit(id, (tx) => markRun(tx, id, "queued"));
     // The stopped task was not cleared: it stays failed, and its downstream tasks cannot run.
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({
@@ -182,15 +158,15 @@ describe("a run that another edit resumes", () => {
       next: "upstream_failed",
       last: "upstream_failed",
     });
-    await mark(id, "hold", "success");
+    await rig.mark(id, "hold", "success");
     expect(await rig.ended(id)).toBe("success");
     expect(recorded("queued")).toEqual(["hold", "next", "last"]);
   });
 
   it("does not run tasks that had not begun when the run was marked as success", async () => {
     const id = await holding("vouched", "chain");
-    await edit(id, (tx) => markRun(tx, id, "success"));
-    expect(await clear(id, "any", ["hold"])).toEqual(["hold"]);
+    await rig.edit(id, (tx) => markRun(tx, id, "success"));
+    expect(await rig.clear(id, { tasks: ["hold"] })).toEqual(["hold"]);
     expect(await endedAfter(id, "vouched")).toBe("success");
     expect(recorded("vouched")).toEqual(["hold", "hold"]);
   });

@@ -2,7 +2,6 @@ import { writeFileSync } from "node:fs";
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { recountPools } from "../store/pool/pool-occupancy.ts";
 
 describe("slots stay exact", () => {
@@ -17,19 +16,7 @@ describe("slots stay exact", () => {
     export default dag("moving", ${options}, (d) => { ${tasks} });
   `;
   const open = (name: string) => writeFileSync(`${rig.root}/${name}`, "");
-  const clearToLatest = async (id: number, taskIds: string[]) => {
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: taskIds.map((taskId) => ({ taskId, mapIndex: -1 })) }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: true,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
-  };
+  const clearToLatest = (id: number, tasks: string[]) => rig.clear(id, { tasks, latestVersion: true });
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();

@@ -1,20 +1,14 @@
 /** Sub-DAG tasks: one child run per try. The child decides the state of the task, and is cancelled with it. */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../process/triggerer.ts";
-import { resolveConfig } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun, deleteRun, markRun } from "../store/edit/end-run.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
 let scheduler: SchedulerJob;
-let stop: () => Promise<void> = async () => {};
 
 const PARENTS = `
   import { existsSync } from "node:fs";
@@ -94,15 +88,9 @@ beforeAll(async () => {
     "parents.ts": PARENTS.replace("@ROOT@", rig.root),
   });
   await rig.db.rows(adhoc("INSERT INTO pool (name, slots, include_deferred) VALUES ('narrow', 1, true)"));
-  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
-  const { db: database, secretBox, wakeUps } = rig;
-  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
-  const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
-  await triggerer.start();
-  stop = () => triggerer.stop(0);
+  await rig.triggerer();
   scheduler = await rig.scheduler();
 });
-afterAll(() => stop());
 
 interface Child {
   readonly id: number;
@@ -119,10 +107,6 @@ const ITEMS = "SELECT map_index FROM task_instance WHERE dag_run_id = $1 ORDER B
 const children = (id: number) =>
   rig.db.rows<Child>(adhoc("SELECT * FROM dag_run WHERE parent_run_id = $1 ORDER BY id"), [id]);
 const reason = async (id: number, task: string) => (await rig.tasks(id))[task]?.reason ?? "";
-const edit = async (id: number, work: Parameters<typeof rig.db.transaction>[0]) => {
-  await rig.db.transaction(work);
-  rig.wakeUps.send(`run:${id}`);
-};
 /** The run of "hanging" that a run of `dagId` waits for, and the child run of "hanging". */
 const held = async (dagId: string) => {
   const id = await rig.trigger(dagId);
@@ -190,7 +174,7 @@ describe("a sub-DAG task", () => {
 
   it("cancels its run and nested runs when it is cancelled", async () => {
     const { id, child, inner } = await held("holding");
-    await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
+    await rig.edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
     expect(await rig.ended(child.id)).toBe("failed");
     expect(await rig.ended(inner.id)).toBe("failed");
     const { end_reason } = (await children(id))[0] as Child;
@@ -202,10 +186,10 @@ describe("a sub-DAG task", () => {
     const items = async () =>
       (await rig.db.rows<{ map_index: number }>(adhoc(ITEMS), [id])).map(({ map_index }) => map_index);
     expect(await items()).toEqual([0]);
-    await edit(child.id, (tx) => cancelRun(tx, child.id, "cancelled manually"));
+    await rig.edit(child.id, (tx) => cancelRun(tx, child.id, "cancelled manually"));
     await rig.until(async () => (await children(id)).length === 2, "the next run");
     expect(await items()).toEqual([0, 1]);
-    await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
+    await rig.edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
   });
 
   it("cancels its run when it times out", async () => {
@@ -218,21 +202,13 @@ describe("a sub-DAG task", () => {
   it("has a new run when it is cleared, and fails when that run is deleted", async () => {
     const { id, child } = await held("holding");
     await rig.db.rows(adhoc("UPDATE dag SET is_paused = true WHERE dag_id = 'hanging'"));
-    const tasks = [{ taskId: "sub", mapIndex: null }];
-    const clear = {
-      only: "any",
-      resetRuns: true,
-      latestVersion: false,
-      refuseRunning: false,
-      dryRun: false,
-    } as const;
-    await edit(id, (tx) => clearTasks(tx, { runs: [{ dagRunId: id, tasks }], ...clear }));
+    await rig.clear(id, { tasks: ["sub"] });
     expect(await rig.ended(child.id)).toBe("failed");
     await rig.until(async () => (await children(id)).length === 2, "the second child");
     const second = (await children(id))[1] as Child;
     expect(second).toMatchObject({ state: "queued", parent_try: 2 });
     await rig.until(async () => (await rig.states(id))["sub"] === "deferred", "the task to wait");
-    await edit(second.id, (tx) => deleteRun(tx, second.id));
+    await rig.edit(second.id, (tx) => deleteRun(tx, second.id));
     expect(await rig.ended(id)).toBe("failed");
     expect(await reason(id, "sub")).toMatch(/^DAG_RUN_GONE: Run ".*" of DAG "hanging" was deleted/);
     await rig.db.rows(adhoc("UPDATE dag SET is_paused = false WHERE dag_id = 'hanging'"));
@@ -256,9 +232,9 @@ describe("a sub-DAG task", () => {
 
 it("a sub-DAG run that is queued again after its task has ended runs independently", async () => {
   const { id, child } = await held("holding");
-  await edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
+  await rig.edit(id, (tx) => cancelRun(tx, id, "cancelled manually"));
   expect(await rig.ended(child.id)).toBe("failed");
-  await edit(child.id, (tx) => markRun(tx, child.id, "queued"));
+  await rig.edit(child.id, (tx) => markRun(tx, child.id, "queued"));
   await rig.until(async () => (await children(id))[0]?.parent_try === null, "the run to be detached");
   // All its tasks have ended, so it ends at once.
   expect(await rig.ended(child.id)).toBe("failed");

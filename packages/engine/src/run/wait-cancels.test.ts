@@ -3,24 +3,21 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { beforeAll, beforeEach, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 import { cancelRun, deleteRun } from "../store/edit/end-run.ts";
 import { markTasks } from "../store/edit/mark-tasks.ts";
 import { LEASE } from "./job/dag-run-job-options.ts";
 import type { SchedulerJob } from "./job/scheduler-job.ts";
 
 let rig: SchedulerRig;
-let ledger: string;
 let scheduler: SchedulerJob;
 
 beforeAll(async () => {
   rig = await SchedulerRig.open();
-  ledger = `${rig.root}/ledger`;
   await rig.publish({
     "waits.ts": `
       import { type CancelContext, dag, Operator, Trigger, type TaskContext } from "tradewind";
       import { appendFileSync, existsSync, writeFileSync } from "node:fs";
-      const note = (text: string) => appendFileSync(${JSON.stringify(ledger)}, text + "\\n");
+      const note = (text: string) => appendFileSync(${JSON.stringify(rig.ledger)}, text + "\\n");
 
       class Never extends Trigger<{ key: string }, { n: number }> {
         static id = "test.never";
@@ -74,9 +71,9 @@ beforeAll(async () => {
   scheduler = await rig.scheduler();
 });
 
-beforeEach(() => writeFileSync(ledger, ""));
+beforeEach(() => writeFileSync(rig.ledger, ""));
 
-const lines = () => readFileSync(ledger, "utf8").split("\n").filter(Boolean).sort();
+const lines = () => readFileSync(rig.ledger, "utf8").split("\n").filter(Boolean).sort();
 const callbacks = async () =>
   (await rig.db.rows(adhoc("SELECT 1 FROM callback WHERE event = 'cancel'"))).length;
 const said = async (...expected: string[]) => {
@@ -122,13 +119,7 @@ it("runs the hook once per wait of a marked or cleared task, and not for a wait 
   await rig.db.transaction((tx) => markTasks(tx, { runs: tasks(marked), state: "success", dryRun: false }));
   await said("operator j j! cancelled a -1 ada");
   const cleared = await waiting("job");
-  await rig.db.transaction((tx) =>
-    clearTasks(tx, {
-      ...{ runs: tasks(cleared), only: "any", resetRuns: true, latestVersion: false },
-      ...{ refuseRunning: false, dryRun: false },
-    }),
-  );
-  rig.wakeUps.send(`run:${cleared}`);
+  await rig.clear(cleared, { tasks: ["a"] });
   await said("operator j j! cancelled a -1 ada", "operator j j! cancelled a -1 ada");
   await rig.until(async () => (await rig.states(cleared)).a === "deferred", "the cleared task to wait again");
   await fire(cleared);

@@ -1,10 +1,6 @@
 /** Tasks that wait for webhook calls that arrive before the wait, or more than once. */
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../process/triggerer.ts";
-import { resolveConfig } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
 import { recordWebhook } from "../store/trigger/webhooks.ts";
 
 let rig: SchedulerRig;
@@ -48,13 +44,7 @@ beforeAll(async () => {
           (await ctx.until("third", new WebhookTrigger({ name: "a", after: new Date(Date.now() + 3_600_000) }), { timeout: 500 }).catch(() => ({ body: "none" }))).body);
       });`,
   });
-  const config = resolveConfig({ home: `${rig.root}/home` }, {});
-  const triggerer = createTriggerer({
-    ...{ config, database: rig.db, home: await openHome(config.home), logger: silentLogger },
-    ...{ secretBox: rig.secretBox, wakeUps: rig.wakeUps },
-  });
-  await triggerer.start();
-  return () => triggerer.stop(1_000);
+  await rig.triggerer();
 });
 
 const ring = async (name: string, body: string) => {

@@ -3,7 +3,6 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { BackfillFixture } from "../../test/support/backfill-fixture.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { adhoc } from "../store/database/database.ts";
-import { clearTasks } from "../store/edit/clear-tasks.ts";
 
 const START = "2020-11-10";
 
@@ -69,19 +68,7 @@ describe("a date that later runs wait for", () => {
       );
     }, `run ${id} to wait`);
   const runOf = async (dagId: string, place: number) => (await desk.runsOf(dagId))[place]?.id ?? 0;
-  const clear = async (id: number) => {
-    await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "failed",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
-    rig.wakeUps.send(`run:${id}`);
-  };
+  const clear = (id: number) => rig.clear(id, { only: "failed" });
   const ALL = Array.from({ length: 11 }, () => "success").join(" ");
 
   it("gets the slot of the latest of them when it is cleared; they continue later", async () => {

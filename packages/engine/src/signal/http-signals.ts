@@ -17,7 +17,13 @@ import {
 import { accessError, failedError } from "./refusal.ts";
 import { awayError, isAway, RemoteSignals, type SignalTransport } from "./remote-signals.ts";
 import { keysOf, readPosition, type SignalFilter, type SignalToSend } from "./signal.ts";
-import type { ListenerRecords, SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
+import type {
+  ListenerRecords,
+  NextOptions,
+  SignalBatch,
+  SignalPlace,
+  Subscription,
+} from "./signal-service.ts";
 
 export interface HttpSignalsOptions {
   readonly token: string;
@@ -202,11 +208,7 @@ class LongPoll implements Subscription {
     this.#position = place.position;
   }
 
-  async next(options: {
-    limit: number;
-    waitMs: number;
-    abort?: AbortSignal | undefined;
-  }): Promise<SignalBatch> {
+  async next(options: NextOptions): Promise<SignalBatch> {
     const deadline = performance.now() + options.waitMs;
     const abort = AbortSignal.any([this.#closing.signal, ...(options.abort ? [options.abort] : [])]);
     while (!abort.aborted) {

@@ -7,10 +7,12 @@
  * get lost. With NOTIFY off, the periodic poll becomes more frequent.
  */
 import { setTimeout as sleep } from "node:timers/promises";
+import { fitsPattern, isPattern } from "@tradewind/sdk/signal-names";
 import { publishesStates, type Topic, type WakeUps } from "../job/wake-up.ts";
-import { isPattern, isReserved, matches } from "../model/signal/signal-names.ts";
+import { isReserved } from "../model/signal/signal-names.ts";
 import { messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
+import { WakeableSleep } from "../service/wakeable-sleep.ts";
 import type { Database, Listening } from "../store/database/database.ts";
 import { comparePositions, type LogPosition, startNow } from "../store/signal/signals-position.ts";
 import { readLog } from "../store/signal/signals-read.ts";
@@ -44,6 +46,7 @@ export class LogTail {
   readonly #options: LogTailOptions;
   readonly #followers = new Set<Follower>();
   readonly #joining = new Set<Follower>();
+  readonly #sleep = new WakeableSleep();
   #exact = new Map<string, Follower[]>();
   #wild: Follower[] = [];
   #namespaces: readonly string[] | null = [];
@@ -54,7 +57,6 @@ export class LogTail {
   #listening: Promise<Listening | null> | null = null;
   #offLocal: (() => void) | null = null;
   #isCalled = false;
-  #wake: (() => void) | null = null;
   #isClosed = false;
 
   constructor(options: LogTailOptions) {
@@ -152,19 +154,12 @@ export class LogTail {
 
   #call(): void {
     this.#isCalled = true;
-    this.#wake?.();
+    this.#sleep.wake();
   }
 
   async #rest(ms: number): Promise<void> {
     if (this.#isCalled || this.#isClosed) return;
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-    });
-    this.#wake = null;
+    await this.#sleep.sleep(ms);
   }
 
   #admit(): void {
@@ -220,8 +215,8 @@ export function isAfter(a: LogPosition, b: LogPosition): boolean {
 
 function isWanted(filter: SignalFilter, { key, namespace }: Signal): boolean {
   return (
-    matches(filter.namespace ?? DEFAULT_NAMESPACE, namespace) &&
-    keysOf(filter).some((pattern) => matches(pattern, key))
+    fitsPattern(filter.namespace ?? DEFAULT_NAMESPACE, namespace) &&
+    keysOf(filter).some((pattern) => fitsPattern(pattern, key))
   );
 }
 

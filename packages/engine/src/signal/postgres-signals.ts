@@ -22,11 +22,10 @@ import {
 } from "../store/signal/signals-position.ts";
 import { readKey } from "../store/signal/signals-read.ts";
 import { listDeadLetters } from "../store/signal/signals-watch.ts";
-import { requireListen } from "./listen-request.ts";
-import { Listener } from "./listener.ts";
+import type { Listener } from "./listener.ts";
 import { LogTail } from "./log-tail.ts";
-import { memoryRecords } from "./memory-records.ts";
 import { deadLetterOf, postgresRecords } from "./postgres-records.ts";
+import { type ListenArguments, RunningListeners } from "./running-listeners.ts";
 import { Semaphore } from "./semaphore.ts";
 import { Sender, showSent } from "./sender.ts";
 import {
@@ -47,12 +46,10 @@ import type {
   DeadLetter,
   KeyQuery,
   ListenerRecords,
-  ListenOptions,
   SignalListQuery,
   SignalPage,
   SignalPlace,
   SignalService,
-  SignalWatcher,
   Subscription,
 } from "./signal-service.ts";
 import { LogSubscription } from "./subscription.ts";
@@ -79,20 +76,24 @@ export class PostgresSignals implements SignalService {
   readonly records: ListenerRecords;
   readonly #database: Database;
   readonly #wakeUps: PostgresSignalsOptions["wakeUps"];
-  readonly #logger: Logger;
   readonly #defaultSender: string;
   readonly #tail: LogTail;
   readonly #sender: Sender;
-  readonly #turns = new Semaphore(TURNS, TURN_PATIENCE_MS);
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners: RunningListeners;
 
   constructor(options: PostgresSignalsOptions) {
     const { database, logger = silentLogger, wakeUps } = options;
     this.#database = database;
     this.#wakeUps = wakeUps;
-    this.#logger = logger;
     this.#defaultSender = options.sender ?? "engine";
     this.records = postgresRecords(database, (from) => this.start(from));
+    this.#listeners = new RunningListeners({
+      service: this,
+      records: this.records,
+      start: (from) => this.start(from),
+      turns: new Semaphore(TURNS, TURN_PATIENCE_MS),
+      logger,
+    });
     this.#tail = new LogTail({ ...options, logger });
     this.#sender = new Sender({
       store: (drafts) => sendSignals(database, drafts),
@@ -150,31 +151,8 @@ export class PostgresSignals implements SignalService {
     return rows.map(signalOf);
   }
 
-  async listen(
-    name: string | null,
-    filter: SignalFilter,
-    watcher: SignalWatcher,
-    options: ListenOptions = {},
-  ): Promise<Listener> {
-    requireListen({ name, filter, watcher, options });
-    const listener = new Listener({
-      name: name ?? "(without a name)",
-      filter,
-      watcher,
-      options,
-      service: this,
-      records: name === null ? memoryRecords((from) => this.start(from)) : this.records,
-      turns: this.#turns,
-      logger: this.#logger,
-    });
-    this.#listeners.add(listener);
-    try {
-      await listener.claimed;
-    } catch (error) {
-      this.#listeners.delete(listener);
-      throw error;
-    }
-    return listener;
+  listen(...call: ListenArguments): Promise<Listener> {
+    return this.#listeners.listen(...call);
   }
 
   async deadLetters(listener?: string): Promise<DeadLetter[]> {
@@ -183,7 +161,7 @@ export class PostgresSignals implements SignalService {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#listeners].map((each) => each.stop()));
+    await this.#listeners.stop();
     await this.#sender.close();
     await this.#tail.close();
   }

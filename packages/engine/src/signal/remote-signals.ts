@@ -6,9 +6,8 @@ import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
 import type { SignalDraft, StoredSignal } from "../store/signal/signals.ts";
 import type { LogStart } from "../store/signal/signals-position.ts";
-import { requireListen } from "./listen-request.ts";
-import { Listener } from "./listener.ts";
-import { memoryRecords } from "./memory-records.ts";
+import type { Listener } from "./listener.ts";
+import { type ListenArguments, RunningListeners } from "./running-listeners.ts";
 import { Sender, showSent } from "./sender.ts";
 import {
   DEFAULT_NAMESPACE,
@@ -16,35 +15,13 @@ import {
   requireList,
   requireSendable,
   type SentSignal,
-  type Signal,
-  type SignalFilter,
   type SignalStart,
   type SignalToSend,
 } from "./signal.ts";
-import type {
-  DeadLetter,
-  KeyQuery,
-  ListenerRecords,
-  ListenOptions,
-  SignalListQuery,
-  SignalPage,
-  SignalPlace,
-  SignalService,
-  SignalWatcher,
-  Subscription,
-} from "./signal-service.ts";
+import type { SignalService } from "./signal-service.ts";
 
 /** The differences between gRPC and HTTP. Calls reject with SIGNAL_SERVICE_AWAY while the service is unreachable. */
-export interface SignalTransport {
-  readonly records: ListenerRecords;
-  send(signals: readonly SignalToSend[]): Promise<SentSignal[]>;
-  list(query: SignalListQuery): Promise<SignalPage>;
-  position(start: SignalStart): Promise<SignalPlace>;
-  subscribe(filter: SignalFilter, place: SignalPlace): Subscription;
-  readKey(query: KeyQuery): Promise<Signal[]>;
-  deadLetters(listener: string | undefined): Promise<DeadLetter[]>;
-  close(): Promise<void>;
-}
+export type SignalTransport = Omit<SignalService, "hasTransactions" | "listen">;
 
 export interface RemoteSignalsOptions {
   readonly logger?: Logger | undefined;
@@ -54,16 +31,32 @@ export interface RemoteSignalsOptions {
 
 export class RemoteSignals implements SignalService {
   readonly hasTransactions = false;
-  readonly records: ListenerRecords;
+  readonly records: SignalService["records"];
+  readonly list: SignalService["list"];
+  readonly position: SignalService["position"];
+  readonly subscribe: SignalService["subscribe"];
+  readonly readKey: SignalService["readKey"];
+  readonly deadLetters: SignalService["deadLetters"];
   readonly #transport: SignalTransport;
   readonly #options: RemoteSignalsOptions;
   readonly #sender: Sender;
-  readonly #listeners = new Set<Listener>();
+  readonly #listeners: RunningListeners;
 
   constructor(transport: SignalTransport, options: RemoteSignalsOptions = {}) {
     this.#transport = transport;
     this.#options = options;
     this.records = transport.records;
+    this.list = (query) => transport.list(query);
+    this.position = (start) => transport.position(start);
+    this.subscribe = (filter, place) => transport.subscribe(filter, place);
+    this.readKey = (query) => transport.readKey(query);
+    this.deadLetters = (listener) => transport.deadLetters(listener);
+    this.#listeners = new RunningListeners({
+      service: this,
+      records: transport.records,
+      start: (from) => this.#start(from),
+      logger: options.logger ?? silentLogger,
+    });
     this.#sender = new Sender({
       store: async (drafts) => (await transport.send(drafts.map(unsent))).map(storedSignal),
       onSent: () => {},
@@ -80,54 +73,12 @@ export class RemoteSignals implements SignalService {
     return showSent(drafts, await this.#sender.send(drafts));
   }
 
-  list(query: SignalListQuery): Promise<SignalPage> {
-    return this.#transport.list(query);
-  }
-
-  position(start: SignalStart): Promise<SignalPlace> {
-    return this.#transport.position(start);
-  }
-
-  subscribe(filter: SignalFilter, place: SignalPlace): Subscription {
-    return this.#transport.subscribe(filter, place);
-  }
-
-  readKey(query: KeyQuery): Promise<Signal[]> {
-    return this.#transport.readKey(query);
-  }
-
-  async listen(
-    name: string | null,
-    filter: SignalFilter,
-    watcher: SignalWatcher,
-    options: ListenOptions = {},
-  ): Promise<Listener> {
-    requireListen({ name, filter, watcher, options });
-    const listener = new Listener({
-      name: name ?? "(without a name)",
-      filter,
-      watcher,
-      options,
-      service: this,
-      records: name === null ? memoryRecords((from) => this.#start(from)) : this.records,
-      logger: this.#options.logger ?? silentLogger,
-    });
-    this.#listeners.add(listener);
-    try {
-      await listener.claimed;
-    } catch (error) {
-      this.#listeners.delete(listener);
-      throw error;
-    }
-    return listener;
-  }
-
-  deadLetters(listener?: string): Promise<DeadLetter[]> {
-    return this.#transport.deadLetters(listener);
+  listen(...call: ListenArguments): Promise<Listener> {
+    return this.#listeners.listen(...call);
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#listeners].map((each) => each.stop()));
+    await this.#listeners.stop();
     await this.#sender.close();
     await this.#transport.close();
   }

@@ -96,8 +96,14 @@ export interface SignalBatch {
 
 export interface Subscription {
   /** Waits for the first signal up to `waitMs`; then the batch is empty. One call at a time. */
-  next(options: { limit: number; waitMs: number; abort?: AbortSignal | undefined }): Promise<SignalBatch>;
+  next(options: NextOptions): Promise<SignalBatch>;
   close(): void;
+}
+
+export interface NextOptions {
+  readonly limit: number;
+  readonly waitMs: number;
+  readonly abort?: AbortSignal | undefined;
 }
 
 export interface SignalListQuery extends SignalFilter {

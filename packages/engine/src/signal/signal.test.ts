@@ -1,6 +1,6 @@
+import { fitsPattern } from "@tradewind/sdk/signal-names";
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { matches } from "../model/signal/signal-names.ts";
 import { readPosition, showPosition } from "./signal.ts";
 
 it("matches like the same pattern as a regular expression", () => {
@@ -9,7 +9,7 @@ it("matches like the same pattern as a regular expression", () => {
   fc.assert(
     fc.property(pattern, text, (wanted, given) => {
       const expression = wanted.replaceAll(".", "\\.").replaceAll("*", ".*");
-      expect(matches(wanted, given)).toBe(new RegExp(`^${expression}$`, "s").test(given));
+      expect(fitsPattern(wanted, given)).toBe(new RegExp(`^${expression}$`, "s").test(given));
     }),
     { numRuns: 2_000 },
   );

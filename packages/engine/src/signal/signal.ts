@@ -1,6 +1,7 @@
 /** A signal, and the filters for signals. */
 import type { Json } from "@tradewind/sdk/manifest";
-import { likePattern, RESERVED_NAMESPACES } from "../model/signal/signal-names.ts";
+import { RESERVED_NAMESPACES } from "@tradewind/sdk/signal-names";
+import { likePattern } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
 import type { LogFilter, SignalRow } from "../store/signal/signals-read.ts";

@@ -3,12 +3,13 @@
  * its own; from there on the tail delivers them. A slow reader leaves the tail: it drops its buffer and reads on its own
  * again, so that it costs the others nothing.
  */
+import { WakeableSleep } from "../service/wakeable-sleep.ts";
 import type { Database } from "../store/database/database.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
 import { type LogFilter, readMatching } from "../store/signal/signals-read.ts";
 import { type Follower, isAfter, type LogTail } from "./log-tail.ts";
 import { logFilter, readPosition, type Signal, type SignalFilter, showPosition, signalOf } from "./signal.ts";
-import type { SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
+import type { NextOptions, SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
 
 const MAX_IN_HAND = 20_000;
 
@@ -17,11 +18,11 @@ export class LogSubscription implements Subscription, Follower {
   readonly #database: Database;
   readonly #tail: LogTail;
   readonly #query: LogFilter;
+  readonly #sleep = new WakeableSleep();
   #position: LogPosition;
   /** From here on the tail delivers signals; null: not yet, or no longer. */
   #joinedAt: LogPosition | null = null;
   #activeAttempts: Signal[] = [];
-  #wake: (() => void) | null = null;
   #isFollowing = false;
   #isClosed = false;
 
@@ -35,7 +36,7 @@ export class LogSubscription implements Subscription, Follower {
 
   joined(head: LogPosition): void {
     this.#joinedAt = head;
-    this.#wake?.();
+    this.#sleep.wake();
   }
 
   hand(signals: readonly Signal[]): void {
@@ -47,14 +48,10 @@ export class LogSubscription implements Subscription, Follower {
       this.#activeAttempts.push(signal);
     }
     if (this.#activeAttempts.length > MAX_IN_HAND) this.#leave();
-    if (this.#activeAttempts.length > 0 || this.#joinedAt === null) this.#wake?.();
+    if (this.#activeAttempts.length > 0 || this.#joinedAt === null) this.#sleep.wake();
   }
 
-  async next(options: {
-    limit: number;
-    waitMs: number;
-    abort?: AbortSignal | undefined;
-  }): Promise<SignalBatch> {
+  async next(options: NextOptions): Promise<SignalBatch> {
     const { abort, limit } = options;
     const deadline = performance.now() + options.waitMs;
     while (!this.#isClosed && abort?.aborted !== true) {
@@ -81,7 +78,7 @@ export class LogSubscription implements Subscription, Follower {
       if (joinedAt !== null && head !== null && isAfter(head, this.#position)) this.#position = head;
       const left = deadline - performance.now();
       if (left <= 0) break;
-      await this.#rest(left, abort);
+      await this.#sleep.sleep(left, abort);
     }
     return this.#batch([]);
   }
@@ -89,7 +86,7 @@ export class LogSubscription implements Subscription, Follower {
   close(): void {
     this.#isClosed = true;
     this.#leave();
-    this.#wake?.();
+    this.#sleep.wake();
   }
 
   async #catchUp(upTo: LogPosition, limit: number): Promise<Signal[]> {
@@ -112,18 +109,5 @@ export class LogSubscription implements Subscription, Follower {
     this.#isFollowing = false;
     this.#joinedAt = null;
     this.#activeAttempts = [];
-  }
-
-  async #rest(ms: number, abort: AbortSignal | undefined): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      abort?.addEventListener("abort", this.#wake, { once: true });
-    });
-    if (this.#wake !== null) abort?.removeEventListener("abort", this.#wake);
-    this.#wake = null;
   }
 }

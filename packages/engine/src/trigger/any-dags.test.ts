@@ -4,12 +4,6 @@ import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { WakeUps } from "../job/wake-up.ts";
-import { createTriggerer } from "../process/triggerer.ts";
-import { resolveConfig } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
-import { Database } from "../store/database/database.ts";
 
 let rig: SchedulerRig;
 const file = () => join(rig.root, "there");
@@ -61,19 +55,9 @@ beforeAll(async () => {
       });
     `,
   });
-  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
-  const database = Database.connect(rig.url);
-  const wakeUps = new WakeUps(database);
-  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
-  const triggerer = createTriggerer({ ...parts, secretBox: rig.secretBox, wakeUps });
-  await triggerer.start();
+  await rig.triggerer({ shared: false });
   await rig.scheduler();
-  return async () => {
-    await triggerer.stop(1_000);
-    wakeUps.close();
-    await database.close();
-    rmSync(file(), { force: true });
-  };
+  return () => rmSync(file(), { force: true });
 });
 
 it("passes the first event to a function, an operator and a graph node", async () => {

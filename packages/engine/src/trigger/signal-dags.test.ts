@@ -1,13 +1,7 @@
 /** Signals between DAGs, with real tasks: one DAG sends, another is scheduled on the signal, a third waits for it. */
-import { join } from "node:path";
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
-import { WakeUps } from "../job/wake-up.ts";
-import { createTriggerer } from "../process/triggerer.ts";
-import { resolveConfig } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
-import { adhoc, Database } from "../store/database/database.ts";
+import { adhoc } from "../store/database/database.ts";
 
 let rig: SchedulerRig;
 
@@ -70,20 +64,8 @@ beforeAll(async () => {
       });
     `,
   });
-  // As in a separate process.
-  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
-  const database = Database.connect(rig.url);
-  const { secretBox } = rig;
-  const wakeUps = new WakeUps(database);
-  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
-  const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
-  await triggerer.start();
+  await rig.triggerer({ shared: false });
   await rig.scheduler();
-  return async () => {
-    await triggerer.stop(1_000);
-    await wakeUps.close();
-    await database.close();
-  };
 });
 
 const runs = (dagId: string) =>

@@ -1,9 +1,10 @@
 /** A real LocalExecutor with real child processes: submits tasks of `program.mjs` and awaits their reports. */
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@tradewind/sdk/manifest";
+import { type BuildOptions, build } from "esbuild";
 import type {
   CallbackWorkload,
   ExecutorEvent,
@@ -17,6 +18,7 @@ import { type LogLine, readLog } from "../../src/log/task-log.ts";
 import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 
+const SDK_PATH = fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url));
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
 
 export class ExecutorUnderTest implements AsyncDisposable {
@@ -50,6 +52,25 @@ export class ExecutorUnderTest implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.executor.stop(0);
     await rm(this.dir, { recursive: true, force: true });
+  }
+
+  /** Bundles a DAG file as the DAG processor does. Returns the path of the bundle. */
+  async bundle(source: string, options: BuildOptions = {}): Promise<string> {
+    const entry = join(this.dir, "dag.ts");
+    const outfile = join(this.dir, "dag.mjs");
+    await writeFile(entry, source);
+    await build({
+      entryPoints: [entry],
+      outfile,
+      bundle: true,
+      platform: "node",
+      format: "esm",
+      conditions: ["source"],
+      alias: { "@tradewind/sdk": SDK_PATH },
+      logLevel: "silent",
+      ...options,
+    });
+    return outfile;
   }
 
   workload(taskId: string, more: Partial<Workload> = {}): Workload {

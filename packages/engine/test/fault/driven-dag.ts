@@ -2,10 +2,10 @@
  * The DAGs of the storm over signal-driven runs, with the real SDK. Imported by the DAG file that the test writes, so it
  * runs in task processes. Every attempt writes to the ledger, a file that the engine does not use.
  */
-import { appendFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { all, type Dag, dag, restart, signal, start, stop, type TaskContext } from "tradewind";
 import type { LedgerLine } from "./ledger.ts";
+import { record as recordFact } from "./ledger-note.ts";
 
 const [tick, tock, bulk, never] = [signal("tick"), signal("tock"), signal("bulk"), signal("never")];
 const [go, halt, renew, over] = [signal("go"), signal("halt"), signal("renew"), signal("over")];
@@ -52,17 +52,5 @@ function aborted(abort: AbortSignal): Promise<void> {
 }
 
 function record(ctx: TaskContext, event: LedgerLine["event"]): void {
-  const line: LedgerLine = {
-    dag: ctx.run.dagId,
-    run: ctx.run.id,
-    task: ctx.taskId,
-    try: ctx.tryNumber,
-    attempt: ctx.attempt,
-    event,
-    outcome: "success",
-    at: Number(process.hrtime.bigint()) / 1e6,
-    pid: process.pid,
-    scheduler: process.ppid,
-  };
-  appendFileSync(process.env.TRADEWIND_TASK_LEDGER as string, `${JSON.stringify(line)}\n`);
+  recordFact(ctx, { event, outcome: "success" });
 }

@@ -6,19 +6,17 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { pgProxy } from "../support/pg-proxy.ts";
-import { crashablePostgres } from "../support/private-postgres.ts";
+import { isAlive } from "../support/process-alive.ts";
 import { readLog } from "./component-process.ts";
 import { DrivenLoad } from "./driven-load.ts";
 import { type Expected, foretell, judgeCounting, judgeFlowing, missing, tasksOf } from "./driven-verdict.ts";
 import { FaultDeck } from "./fault-deck.ts";
-import { FaultInstallation } from "./installation.ts";
+import type { FaultInstallation } from "./installation.ts";
 import type { SchedulerPlace } from "./scheduler-process.ts";
+import { SCALE, SEED, stormStage } from "./storm-stage.ts";
 import { stuckReport } from "./stuck-report.ts";
 import { PoolWatch, TakeoverWatch } from "./watches.ts";
 
-const SEED = Number(process.env.TRADEWIND_FAULT_SEED ?? Math.floor(Math.random() * 10_000));
-const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
 const CONVERGENCE_MS = 90_000;
 /** Milliseconds: time to live, renewal, margin. */
 const LEASE = [2_000, 500, 500] as const;
@@ -27,10 +25,7 @@ const FLOWS = ["flow_1", "flow_2"];
 test("every signal has its effect once despite process failures", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
-  console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await crashablePostgres();
-  const proxy = await pgProxy(postgres.url);
-  const installation = await FaultInstallation.open(postgres.url);
+  const { installation, postgres, proxy } = await stormStage();
   await installation.addPools({ two: 2 });
   const module = JSON.stringify(`${import.meta.dirname}/driven-dag.ts`);
   await installation.publishFiles({
@@ -110,14 +105,6 @@ async function idleFlows(installation: FaultInstallation, flowing: readonly Expe
     if (flow?.state !== "running" || !isAlive(flow.pid ?? 0)) idle.push(`${runId}: ${flow?.state}`);
   }
   return idle;
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return pid > 0 && process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }
 
 async function until(

@@ -7,6 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Random, randomOf } from "../reference/random-dag.ts";
 import type { PgProxy } from "../support/pg-proxy.ts";
 import type { CrashablePostgres } from "../support/private-postgres.ts";
+import { isAlive } from "../support/process-alive.ts";
 import type { FaultInstallation } from "./installation.ts";
 import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
 import type { TakeoverWatch } from "./watches.ts";
@@ -220,12 +221,4 @@ export class FaultDeck {
 async function waitFor(holds: () => boolean, withinMs: number): Promise<void> {
   for (const deadline = performance.now() + withinMs; !holds() && performance.now() < deadline; )
     await sleep(20);
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

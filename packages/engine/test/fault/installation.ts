@@ -3,13 +3,12 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DagProcessor } from "../../src/bundle/dag-processor.ts";
-import { planNext } from "../../src/model/calendar/planner.ts";
-import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
 import { createPool } from "../../src/store/pool/pools.ts";
 import { createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "../support/after-file.ts";
+import { NEW_RUN } from "../support/new-run.ts";
+import { publishFolder } from "../support/publish-folder.ts";
 import type { ComponentProcess } from "./component-process.ts";
 import { Ledger } from "./ledger.ts";
 import type { MappedDag } from "./mapped-dag.ts";
@@ -62,17 +61,7 @@ export class FaultInstallation {
     // A file counts as a DAG file only if it imports the SDK itself.
     for (const [name, text] of Object.entries(files))
       await writeFile(join(folder, name), `import type {} from "tradewind";\n${text}\n`);
-    const processor = new DagProcessor({
-      database: this.db,
-      folder,
-      logger: silentLogger,
-      plan: planNext,
-      isPausedAtCreation: false,
-      children: 1,
-    });
-    const report = await processor.runOnce();
-    await processor.stop();
-    if (report.failed > 0) throw new Error(JSON.stringify(await this.sql("SELECT * FROM import_error")));
+    await publishFolder(this.db, folder);
   }
 
   async addPools(pools: Readonly<Record<string, number>>, includeDeferred = false): Promise<void> {
@@ -117,7 +106,7 @@ export class FaultInstallation {
   /** Creates a run once, despite failures of the database in between. */
   async trigger(dagId: string, runId: string, conf: Readonly<Record<string, string>> = {}): Promise<void> {
     const { kind } = await this.persist(() =>
-      this.db.transaction((tx) => createRun(tx, { ...RUN, conf, dagId, runId })),
+      this.db.transaction((tx) => createRun(tx, { ...NEW_RUN, conf, dagId, runId })),
     );
     if (kind !== "created" && kind !== "conflict") throw new Error(`no run of ${dagId}: ${kind}`);
     await this.sql("SELECT pg_notify('tradewind', 'runs test')");
@@ -161,16 +150,6 @@ export class FaultInstallation {
     await rm(this.root, { recursive: true, force: true, maxRetries: 5 });
   }
 }
-
-const RUN = {
-  logicalDate: null,
-  interval: null,
-  runAfter: null,
-  conf: {},
-  note: null,
-  triggeredBy: "cli",
-  triggeringUser: null,
-} as const;
 
 const opened: FaultInstallation[] = [];
 

@@ -10,14 +10,13 @@ import {
   type Dag,
   type DagBuilder,
   dag,
-  fail,
   type Output,
-  skip,
   type TaskContext,
   zip,
 } from "tradewind";
 import { randomOf, type TryOutcome } from "../reference/random-dag.ts";
 import { record } from "./ledger-note.ts";
+import { endScripted } from "./scripted-dag.ts";
 
 /** The source of a map: one list, or two combined. Tasks by their full ids. */
 export interface MappedOver {
@@ -174,16 +173,7 @@ async function perform(
   record(ctx, { event: "start", outcome, label });
   await sleep(task.workMs);
   record(ctx, { event: "end", outcome, label });
-  switch (outcome) {
-    case "success":
-      return resultOf(task, label, inputs);
-    case "skip":
-      return skip("scripted");
-    case "failureForGood":
-      return fail("scripted, without retry");
-    case "failure":
-      throw new Error("scripted");
-  }
+  return endScripted(outcome, () => resultOf(task, label, inputs));
 }
 
 /** The name of an instance: all items that it runs for. */

@@ -5,6 +5,7 @@ import { SWEEP_EVERY } from "../../src/run/job/scheduler-job.ts";
 import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
 import { cancelRun } from "../../src/store/edit/end-run.ts";
 import { markTasks } from "../../src/store/edit/mark-tasks.ts";
+import { isAlive } from "../support/process-alive.ts";
 import { readLog } from "./component-process.ts";
 import type { SchedulerProcess } from "./scheduler-process.ts";
 import { Stage } from "./stage.ts";
@@ -226,12 +227,4 @@ for (const [what, happen] of Object.entries(UNSTARTED)) {
     expect(stage.starts().map((line) => line.attempt)).not.toContain(run.attempt);
     expect(await stage.leaks()).toEqual([]);
   });
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    return process.kill(pid, 0);
-  } catch {
-    return false;
-  }
 }

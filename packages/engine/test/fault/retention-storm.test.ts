@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { afterAll, expect, test } from "vitest";
 import { adhoc } from "../../src/store/database/database.ts";
-import { clearTasks } from "../../src/store/edit/clear-tasks.ts";
+import { clearRun } from "../support/run-edits.ts";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 
 const SCALE = Math.max(1, Number(process.env.TRADEWIND_FAULT_SCALE ?? 1));
@@ -97,16 +97,7 @@ async function clearSome(rig: SchedulerRig): Promise<number[]> {
   );
   const cleared: number[] = [];
   for (const { id } of rows) {
-    const result = await rig.db.transaction((tx) =>
-      clearTasks(tx, {
-        runs: [{ dagRunId: id, tasks: null }],
-        only: "any",
-        resetRuns: true,
-        latestVersion: false,
-        refuseRunning: false,
-        dryRun: false,
-      }),
-    );
+    const result = await rig.db.transaction((tx) => clearRun(tx, id));
     if (result.kind === "cleared" && result.affected.length === 3) cleared.push(id);
     rig.wakeUps.send("runs");
   }

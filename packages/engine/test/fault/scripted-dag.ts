@@ -36,6 +36,19 @@ export interface ScriptedTask {
   readonly gate?: string;
 }
 
+/** Succeeds at once, without upstream tasks. */
+export const PLAIN_TASK = {
+  kind: "task",
+  after: [],
+  inputs: [],
+  options: {},
+  tries: ["success"],
+  chosen: [],
+  own: 1,
+  workMs: 0,
+  isBusy: false,
+} as const;
+
 export interface ScriptedDag {
   readonly id: string;
   readonly tasks: readonly ScriptedTask[];
@@ -87,9 +100,14 @@ async function perform(task: ScriptedTask, inputs: Readonly<Record<string, numbe
     });
   }
   record(ctx, { event: "end", outcome });
+  return endScripted(outcome, () => Object.values(inputs).reduce((sum, value) => sum + value, task.own));
+}
+
+/** Ends a try as its script says. */
+export function endScripted<T>(outcome: TryOutcome, result: () => T) {
   switch (outcome) {
     case "success":
-      return Object.values(inputs).reduce((sum, value) => sum + value, task.own);
+      return result();
     case "skip":
       return skip("scripted");
     case "failureForGood":

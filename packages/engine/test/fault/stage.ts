@@ -10,7 +10,7 @@ import { readLog } from "./component-process.ts";
 import { FaultInstallation } from "./installation.ts";
 import type { LedgerLine } from "./ledger.ts";
 import type { SchedulerPlace, SchedulerProcess } from "./scheduler-process.ts";
-import type { ScriptedTask } from "./scripted-dag.ts";
+import { PLAIN_TASK, type ScriptedTask } from "./scripted-dag.ts";
 import { stuckReport } from "./stuck-report.ts";
 
 export interface TaskRow {
@@ -45,21 +45,10 @@ export class Stage {
   }
 
   #tasks(): ScriptedTask[] {
-    const gated: ScriptedTask = {
-      id: "gated",
-      kind: "task",
-      after: [],
-      inputs: [],
-      options: {},
-      tries: ["success"],
-      chosen: [],
-      own: 1,
-      workMs: 0,
-      isBusy: false,
-      gate: this.#gate,
-    };
-    const { gate: _, ...free } = gated;
-    return [gated, { ...free, id: "after", after: ["gated"] }];
+    return [
+      { ...PLAIN_TASK, id: "gated", gate: this.#gate },
+      { ...PLAIN_TASK, id: "after", after: ["gated"] },
+    ];
   }
 
   place(name: string, settings: Partial<SchedulerPlace> = {}): SchedulerPlace {

@@ -6,31 +6,26 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { type PgProxy, pgProxy } from "../support/pg-proxy.ts";
-import { crashablePostgres } from "../support/private-postgres.ts";
+import type { PgProxy } from "../support/pg-proxy.ts";
 import { type LogLine, readLog } from "./component-process.ts";
 import { FaultDeck } from "./fault-deck.ts";
-import { FaultInstallation } from "./installation.ts";
+import type { FaultInstallation } from "./installation.ts";
 import { mappedPrograms, sturdyMappedPrograms } from "./mapped-programs.ts";
 import { judgeMapped } from "./mapped-verdict.ts";
 import { POOLS, randomPrograms, sturdyPrograms } from "./programs.ts";
 import type { SchedulerPlace } from "./scheduler-process.ts";
-import type { ScriptedDag } from "./scripted-dag.ts";
+import { PLAIN_TASK, type ScriptedDag } from "./scripted-dag.ts";
+import { SCALE, SEED, stormStage } from "./storm-stage.ts";
 import { stuckReport } from "./stuck-report.ts";
 import { gaps, judge } from "./verdict.ts";
 import { PoolWatch, TakeoverWatch } from "./watches.ts";
 
-const SEED = Number(process.env.TRADEWIND_FAULT_SEED ?? Math.floor(Math.random() * 10_000));
-const SCALE = Number(process.env.TRADEWIND_FAULT_SCALE ?? 1);
 const CONVERGENCE_MS = 60_000;
 
 test("three schedulers do exactly what was scripted despite kills, stops and network faults", {
   timeout: 240_000 * Math.max(1, SCALE),
 }, async () => {
-  console.log(`fault test: TRADEWIND_FAULT_SEED=${SEED} TRADEWIND_FAULT_SCALE=${SCALE}`);
-  const postgres = await crashablePostgres();
-  const proxy = await pgProxy(postgres.url);
-  const installation = await FaultInstallation.open(postgres.url);
+  const { installation, postgres, proxy } = await stormStage();
   const programs = [...randomPrograms(SEED, 10), ...sturdyPrograms(SEED, 3)];
   const mapped = [...mappedPrograms(SEED, 7), ...sturdyMappedPrograms(SEED, 2)];
   const scripts = [...programs, ...mapped].map(({ script }) => script);
@@ -105,18 +100,7 @@ test("three schedulers do exactly what was scripted despite kills, stops and net
 });
 
 function ticking(): ScriptedDag {
-  const task = {
-    id: "tick",
-    kind: "task",
-    after: [],
-    inputs: [],
-    options: {},
-    tries: ["success"],
-    chosen: [],
-    own: 1,
-    workMs: 0,
-    isBusy: false,
-  } as const;
+  const task = { ...PLAIN_TASK, id: "tick" };
   return { id: "ticking", tasks: [task], every: { duration: "1s", start: new Date().toISOString() } };
 }
 

@@ -2,12 +2,7 @@
  * Random edits of real runs. `TRADEWIND_EDIT_HISTORIES` is the number of histories, `TRADEWIND_EDIT_SEED` the first one:
  * `TRADEWIND_EDIT_SEED=17 TRADEWIND_EDIT_HISTORIES=1` runs the DAG and the edits of history 17 again.
  */
-import { join } from "node:path";
-import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { createTriggerer } from "../../src/process/triggerer.ts";
-import { resolveConfig } from "../../src/service/config.ts";
-import { openHome } from "../../src/service/home.ts";
-import { silentLogger } from "../../src/service/logger.ts";
+import { beforeAll, expect, test, vi } from "vitest";
 import { SchedulerRig } from "../support/scheduler-rig.ts";
 import { editedDag, preamble } from "./edited-dags.ts";
 import { EditedHistory } from "./edited-runs.ts";
@@ -22,26 +17,19 @@ const EDITS = 3;
 vi.setConfig({ testTimeout: 60_000 + HISTORIES * 10_000 });
 
 let rig: SchedulerRig;
-let stop: () => Promise<void> = async () => {};
 const seeds = Array.from({ length: HISTORIES }, (_, n) => FIRST + n);
 
 beforeAll(async () => {
   rig = await SchedulerRig.open();
   const dags = seeds.map((seed) => editedDag(seed).source);
   await rig.publish({ "edited.ts": [preamble(rig.root), ...dags].join("\n") });
-  const config = resolveConfig({ home: join(rig.root, "triggerer") }, {});
-  const { db: database, secretBox, wakeUps } = rig;
-  const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
-  const triggerer = createTriggerer({ ...parts, secretBox, wakeUps });
-  await triggerer.start();
-  stop = () => triggerer.stop(0);
+  await rig.triggerer();
   // A streaming task keeps its slot until it is stopped; each history has at most one.
   await rig.scheduler({
     parallelism: SLOTS,
     settings: { TRADEWIND_STREAMING_SLOTS: String(AT_ONCE) },
   });
 });
-afterAll(() => stop());
 
 test(`a run that succeeds after random edits has run every task that its rules demand: ${HISTORIES} histories`, async ({
   task,

@@ -25,6 +25,7 @@ import {
   type Wait,
 } from "../../src/model/index.ts";
 import type { RunEvent } from "../../src/model/run/run-event.ts";
+import { rowOf } from "./instance-row.ts";
 import { type Random, type RandomDag, randomOf } from "./random-dag.ts";
 import { isIn, type ReferenceGroup } from "./reference-groups.ts";
 import { type ReferenceEvent, type ReferenceInstance, ReferenceRun } from "./reference-interpreter.ts";
@@ -564,21 +565,4 @@ function isMovable(instance: ReferenceInstance): boolean {
 
 function nameOf({ mapIndex, taskId }: Pick<InstanceRow, "mapIndex" | "taskId">): string {
   return `${taskId} ${mapIndex}`;
-}
-
-function rowOf(instance: Instance): InstanceRow {
-  const { mapIndex, state, tryNumber, maxTries, attempt, retryAt, infraLosses, resumedAttempt } = instance;
-  return {
-    ...{
-      taskId: instance.node.id,
-      mapIndex,
-      state,
-      tryNumber,
-      maxTries,
-      attempt,
-      retryAt,
-      infraLosses,
-      resumedAttempt,
-    },
-  };
 }

@@ -1,11 +1,6 @@
 /** Random DAGs with a scripted outcome for each try of each task. The same seed gives the same DAG. */
-import type {
-  DagManifest,
-  GroupManifest,
-  MapManifest,
-  TaskManifest,
-  TriggerRule,
-} from "@tradewind/sdk/manifest";
+import type { DagManifest, GroupManifest, MapManifest, TaskManifest } from "@tradewind/sdk/manifest";
+import { RULES } from "../../../sdk/src/author/task-options.ts";
 import { dagManifest, taskManifest } from "./manifests.ts";
 
 export type TryOutcome = "success" | "failure" | "failureForGood" | "skip";
@@ -38,21 +33,7 @@ export interface RandomDagOptions {
   readonly groups: number;
 }
 
-export const ALL_RULES: readonly TriggerRule[] = [
-  "allSuccess",
-  "allFailed",
-  "allDone",
-  "allDoneMinOneSuccess",
-  "allDoneSetupSuccess",
-  "oneSuccess",
-  "oneFailed",
-  "oneDone",
-  "noneFailed",
-  "noneFailedMinOneSuccess",
-  "noneSkipped",
-  "allSkipped",
-  "always",
-];
+export const ALL_RULES = RULES;
 
 const DEFAULTS: RandomDagOptions = {
   maxTasks: 12,

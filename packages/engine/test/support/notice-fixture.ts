@@ -6,7 +6,7 @@ import { NoticeHost, type NoticeHostOptions } from "../../src/notify/notice-host
 import { silentLogger } from "../../src/service/logger.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
 import { createConnection, openConnection } from "../../src/store/settings/connections.ts";
-import type { SchedulerRig } from "./scheduler-rig.ts";
+import { SchedulerRig } from "./scheduler-rig.ts";
 
 export interface DeadlineRow {
   readonly id: number;
@@ -38,6 +38,11 @@ export class NoticeFixture {
 
   constructor(rig: SchedulerRig) {
     this.rig = rig;
+  }
+
+  static async open() {
+    const rig = await SchedulerRig.open();
+    return { rig, desk: new NoticeFixture(rig), receiver: await new PostReceiver().open() };
   }
 
   /** Runs until the end of the test. */

@@ -2,19 +2,23 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import type { LeaseTimes } from "../../src/job/lease.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
-import { planNext } from "../../src/model/calendar/planner.ts";
 import { createScheduler } from "../../src/process/scheduler.ts";
+import { createTriggerer } from "../../src/process/triggerer.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger, type Logger, silentLogger } from "../../src/service/logger.ts";
-import { adhoc, Database } from "../../src/store/database/database.ts";
+import { adhoc, type Connection, Database } from "../../src/store/database/database.ts";
+import { cancelRun } from "../../src/store/edit/end-run.ts";
+import { type MarkEdit, markTasks } from "../../src/store/edit/mark-tasks.ts";
 import { type CreateRunInput, createRun } from "../../src/store/run/run-create.ts";
 import { afterFile } from "./after-file.ts";
+import { NEW_RUN } from "./new-run.ts";
+import { publishFolder } from "./publish-folder.ts";
+import { clearRun, type RunClear, selected } from "./run-edits.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface TaskRow {
@@ -40,6 +44,8 @@ export class SchedulerRig {
   readonly db: Database;
   readonly url: string;
   readonly root: string;
+  /** A file for the notes of tasks. */
+  readonly ledger: string;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
   readonly #schedulers: SchedulerJob[] = [];
@@ -56,6 +62,7 @@ export class SchedulerRig {
     this.db = db;
     this.url = url;
     this.root = root;
+    this.ledger = join(root, "ledger");
     this.secretBox = new SecretBox([Buffer.alloc(32, 7)]);
     this.wakeUps = new WakeUps(db);
     opened.push(this);
@@ -64,18 +71,7 @@ export class SchedulerRig {
   /** Publishes `dags/<name>` with this source; the text itself imports `{ dag, ... }` from "tradewind". */
   async publish(files: Readonly<Record<string, string>>): Promise<void> {
     for (const [name, text] of Object.entries(files)) await writeFile(join(this.root, "dags", name), text);
-    const processor = new DagProcessor({
-      database: this.db,
-      folder: join(this.root, "dags"),
-      logger: silentLogger,
-      plan: planNext,
-      isPausedAtCreation: false,
-      children: 1,
-    });
-    const report = await processor.runOnce();
-    await processor.stop();
-    if (report.failed > 0)
-      throw new Error(JSON.stringify(await this.db.rows(adhoc("SELECT * FROM import_error"))));
+    await publishFolder(this.db, join(this.root, "dags"));
     this.wakeUps.send("dags");
   }
 
@@ -121,6 +117,22 @@ export class SchedulerRig {
     return scheduler;
   }
 
+  /** `shared` false: as in another process. Stopped with the rig. */
+  async triggerer({ shared = true } = {}): Promise<void> {
+    const config = resolveConfig({ home: join(this.root, "triggerer") }, {});
+    const database = shared ? this.db : Database.connect(this.url);
+    const wakeUps = shared ? this.wakeUps : new WakeUps(database);
+    const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
+    const triggerer = createTriggerer({ ...parts, secretBox: this.secretBox, wakeUps });
+    await triggerer.start();
+    this.#undo.push(async () => {
+      await triggerer.stop(0);
+      if (shared) return;
+      await wakeUps.close();
+      await database.close();
+    });
+  }
+
   /** As a host of deadlines does after it has handed some over. */
   requestCallbacks(): void {
     for (const scheduler of this.#schedulers) scheduler.requestCallbacks();
@@ -130,20 +142,35 @@ export class SchedulerRig {
     const result = await this.db.transaction((tx) =>
       createRun(tx, {
         dagId,
-        runId: null,
-        logicalDate: null,
-        interval: null,
-        runAfter: null,
-        conf: {},
-        note: null,
-        triggeredBy: "cli",
-        triggeringUser: null,
+        ...NEW_RUN,
         ...input,
       }),
     );
     if (result.kind !== "created") throw new Error(`no run of ${dagId}: ${result.kind}`);
     this.wakeUps.send("runs");
     return result.dagRunId;
+  }
+
+  /** An edit of a run, with the wake-up that the API sends. */
+  async edit<T>(id: number, change: (tx: Connection) => Promise<T>): Promise<T> {
+    const result = await this.db.transaction(change);
+    this.wakeUps.send(`run:${id}`);
+    return result;
+  }
+
+  cancel(id: number) {
+    return this.edit(id, (tx) => cancelRun(tx, id, "cancelled by a test"));
+  }
+
+  /** Returns the ids of the cleared tasks. */
+  async clear(id: number, edit: RunClear = {}): Promise<string[]> {
+    const result = await this.edit(id, (tx) => clearRun(tx, id, edit));
+    return result.kind === "cleared" ? result.affected.map(({ taskId }) => taskId).sort() : [];
+  }
+
+  mark(id: number, taskId: string, state: MarkEdit["state"]) {
+    const runs = [{ dagRunId: id, tasks: selected([taskId]) }];
+    return this.edit(id, (tx) => markTasks(tx, { runs, state, dryRun: false }));
   }
 
   async run(id: number): Promise<RunRow> {
@@ -198,8 +225,8 @@ export class SchedulerRig {
 
   async close(): Promise<void> {
     await Promise.all(this.#schedulers.map((scheduler) => scheduler.stop(0)));
-    await this.wakeUps.close();
     for (const undo of this.#undo) await undo();
+    await this.wakeUps.close();
     await rm(this.root, { recursive: true, force: true });
   }
 }

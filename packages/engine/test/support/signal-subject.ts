@@ -3,9 +3,9 @@
 import { WakeUps } from "../../src/job/wake-up.ts";
 import type { ConformanceSubject } from "../../src/signal/conformance/conformance.ts";
 import { PostgresSignals } from "../../src/signal/postgres-signals.ts";
-import type { SignalToSend } from "../../src/signal/signal.ts";
 import type { SignalService } from "../../src/signal/signal-service.ts";
 import { adhoc, type Connection, Database } from "../../src/store/database/database.ts";
+import { openTransaction } from "./open-transaction.ts";
 import { testDatabase } from "./test-database.ts";
 
 export interface SignalStage {
@@ -53,7 +53,7 @@ export async function signalSubject({
   return {
     service: await open(),
     another: open,
-    sendLate: (signals) => sendLate(test.db, direct, signals),
+    sendLate: (signals) => openTransaction(test.db, (tx) => direct.sendWithin(tx, signals)),
     effects: {
       note: async (tx: Connection, text) => {
         await tx.rows(adhoc("INSERT INTO effect (note) VALUES ($1)"), [text]);
@@ -70,19 +70,14 @@ export async function signalSubject({
   };
 }
 
-async function sendLate(db: Database, service: PostgresSignals, signals: readonly SignalToSend[]) {
-  const began = Promise.withResolvers<void>();
-  const done = Promise.withResolvers<void>();
-  const ended = db.transaction(async (tx) => {
-    await service.sendWithin(tx, signals);
-    began.resolve();
-    await done.promise;
-  });
-  await Promise.race([began.promise, ended]);
-  return {
-    commit: async () => {
-      done.resolve();
-      await ended;
+/** The stage of a subject alone, for tests that open services themselves. */
+export async function signalStage() {
+  let stage!: SignalStage;
+  const subject = await signalSubject({
+    front: async (given) => {
+      stage = given;
+      return { service: given.open(), close: async () => {} };
     },
-  };
+  });
+  return { stage, close: () => subject.close() };
 }

@@ -7,6 +7,7 @@ import type {
   TriggerHost,
   TriggerYield,
 } from "@tradewind/sdk/program";
+import { expect } from "vitest";
 import { builtinTrigger } from "../../src/builtin/index.ts";
 import { afterTest } from "./after-file.ts";
 
@@ -149,6 +150,17 @@ afterTest(async () => {
 });
 
 /** A call as the SDK creates it. */
+/** Stops a trigger that waits: it ends within 100 ms. */
+export async function expectPromptStop(
+  trigger: StartedTrigger,
+  outcome: Promise<TriggerYield>,
+): Promise<void> {
+  const begun = performance.now();
+  await trigger.stop();
+  expect(await outcome).toEqual({ kind: "done" });
+  expect(performance.now() - begun).toBeLessThan(100);
+}
+
 export function callOf(kind: string, args: Json): TriggerCall {
   return { kind, args, source: "builtin", queue: "default", replicas: 1, wake: null, timed: null };
 }

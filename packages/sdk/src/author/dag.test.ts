@@ -57,6 +57,19 @@ test("gives a task the documented defaults", () => {
 });
 
 test("writes every option to the manifest", () => {
+  const unchanged = {
+    pool: "db",
+    poolSlots: 2,
+    priority: -5,
+    weightRule: "absolute",
+    queue: "gpu",
+    executor: "kubernetes",
+    isolation: "fresh",
+    waitForDownstream: true,
+    maxActivePerDag: 4,
+    maxActivePerRun: 1,
+    docs: "text",
+  } as const;
   const defined = dag(
     "sales",
     {
@@ -85,17 +98,7 @@ test("writes every option to the manifest", () => {
           maxRetryDelay: "1h",
           timeout: 5000,
           memory: "2gb",
-          pool: "db",
-          poolSlots: 2,
-          priority: -5,
-          weightRule: "absolute",
-          queue: "gpu",
-          executor: "kubernetes",
-          isolation: "fresh",
-          waitForDownstream: true,
-          maxActivePerDag: 4,
-          maxActivePerRun: 1,
-          docs: "text",
+          ...unchanged,
           onSuccess: () => {},
           onFailure: () => {},
           onRetry: () => {},
@@ -135,18 +138,8 @@ test("writes every option to the manifest", () => {
     maxRetryDelayMs: 3_600_000,
     timeoutMs: 5000,
     memoryMb: 2048,
-    pool: "db",
-    poolSlots: 2,
-    priority: -5,
-    weightRule: "absolute",
-    queue: "gpu",
-    executor: "kubernetes",
-    isolation: "fresh",
+    ...unchanged,
     dependsOnPast: true,
-    waitForDownstream: true,
-    maxActivePerDag: 4,
-    maxActivePerRun: 1,
-    docs: "text",
     callbacks: { success: true, failure: true, retry: true },
   });
   expect(tasks[1]).toMatchObject({

@@ -108,12 +108,13 @@ class SubDagOperator extends Operator<SubDagArgs, Json, AnyInputs> {
   }
 }
 
+interface SubDagTask {
+  readonly body: TaskBody;
+  readonly options: unknown;
+}
+
 /** The task of `d.dag`, and its remaining options. */
-export function subDagTask(
-  dag: unknown,
-  given: unknown,
-  where: string,
-): { readonly body: TaskBody; readonly options: unknown } {
+export function subDagTask(dag: unknown, given: unknown, where: string): SubDagTask {
   const child = checkedDag(dag, where);
   const { params, ...options } = Object(given) as RawOptions;
   const operator = new SubDagOperator({ dag: child, params });
@@ -124,11 +125,7 @@ export function subDagTask(
 }
 
 /** The task of `d.mapDag`: one run per item. */
-export function mapDagTask(
-  dag: unknown,
-  given: unknown,
-  where: string,
-): { readonly body: TaskBody; readonly options: unknown } {
+export function mapDagTask(dag: unknown, given: unknown, where: string): SubDagTask {
   const child = checkedDag(dag, where);
   const { params, ...options } = Object(given) as RawOptions;
   if (params !== undefined && typeof params !== "function") {

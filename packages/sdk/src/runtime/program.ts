@@ -4,6 +4,8 @@
  */
 import type { DagManifest, Json, TriggerCall } from "../manifest.ts";
 
+export type { AssetSource } from "../asset/asset.ts";
+
 /**
  * The key of a DAG's program; a registered symbol, shared by all copies of the SDK.
  * @example const manifest = dag("hello", (d) => void d.task("greet", () => "Hello!"))[PROGRAM].describe();

@@ -10,7 +10,7 @@ import type { ReactCall, ReactOutcome } from "../runtime/program.ts";
 import { tradewindCallsUserCode } from "../runtime/user-code.ts";
 import { CONDITION } from "../schedule/condition.ts";
 import { type AnySignal, isSignal, receivedValue } from "./signal.ts";
-import { fitsPattern } from "./signal-key.ts";
+import { fitsPattern } from "./signal-names.ts";
 
 /**
  * The action of a task on a signal.

@@ -25,7 +25,8 @@ import type { Json, SignalCondition, TriggerCall } from "../manifest.ts";
 import { CONDITION, type Condition, type ConditionNode, type VALUE } from "../schedule/condition.ts";
 import type { SignalArgs, SignalEvent } from "../trigger/builtin-triggers.ts";
 import { CALL, type EVENT, type Listener, RECEIVE, type Waitable } from "../trigger/waitable.ts";
-import { checkedName, DEFAULT_NAMESPACE, fitsPattern } from "./signal-key.ts";
+import { checkedName } from "./signal-key.ts";
+import { DEFAULT_NAMESPACE, fitsPattern } from "./signal-names.ts";
 
 type Leaf = Extract<SignalCondition, { kind: "signal" }>;
 type SignalNode = Extract<ConditionNode, { kind: "signal" }>;

@@ -12,7 +12,7 @@ import type { ReceivedSignal, TaskCall } from "../runtime/program.ts";
 import { CONDITION } from "../schedule/condition.ts";
 import { signalsSetBy } from "./reaction.ts";
 import { receivedValue } from "./signal.ts";
-import { fitsPattern } from "./signal-key.ts";
+import { fitsPattern } from "./signal-names.ts";
 
 /** Rejects if the engine cannot be queried; another attempt may succeed. */
 export async function startingSignals(task: TaskPlan, call: TaskCall): Promise<readonly StartSignal[]> {

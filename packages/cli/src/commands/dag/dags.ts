@@ -4,10 +4,10 @@ import { instantOf } from "../../client/find-run.ts";
 import type { Dag, DagRun } from "../../client/resources.ts";
 import { examples } from "../../examples.ts";
 import { parseDate } from "../../input/dates.ts";
-import { parseConf, parseDuration, parseInstant } from "../../input/values.ts";
+import { parseConf, parseDuration } from "../../input/values.ts";
 import { runFields, watchRun } from "../../output/run-view.ts";
 import type { Session } from "../../session.ts";
-import { surroundings } from "../task/test-options.ts";
+import { surroundings, TEST_OPTIONS } from "../task/test-options.ts";
 import { addErrorsCommand } from "./dag-errors.ts";
 import { addGraphCommand } from "./dag-graph.ts";
 import { addListCommand } from "./dag-list.ts";
@@ -126,16 +126,13 @@ export function command(session: Session) {
     .command("test")
     .description("run a DAG locally in one process, without server or database")
     .argument("<file-or-dag>", "DAG file, or id of a DAG in the DAG folder")
-    .option("--dags <folder>", "DAG folder (TRADEWIND_DAGS; default: dags)")
+    .addOption(TEST_OPTIONS.dags)
     .option("--dag <id>", "the DAG to run if the file has several")
-    .option("--conf <json>", "params of the run: a JSON object, @file, or @- for stdin", parseConf)
-    .option("--logical-date <date>", "logical date of the run", parseInstant)
-    .option("--variable <key=value...>", "value returned by ctx.variable")
-    .option(
-      "--connection <id=uri...>",
-      "connection returned by ctx.connection: id=type://login:password@host:port/schema",
-    )
-    .option("--event <key=json...>", "event of a trigger, by trigger id, task or task/step")
+    .addOption(TEST_OPTIONS.conf)
+    .addOption(TEST_OPTIONS.logicalDate)
+    .addOption(TEST_OPTIONS.variable)
+    .addOption(TEST_OPTIONS.connection)
+    .addOption(TEST_OPTIONS.event)
     .option(
       "--signal <key=json...>",
       "send a signal at the start of the run; key@10m=json: ten minutes later",

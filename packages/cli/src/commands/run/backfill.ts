@@ -18,6 +18,7 @@ import {
 import { moment } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 import { serve } from "../service/service.ts";
+import { PARALLELISM } from "../service/slot-options.ts";
 
 /** A custom timetable may need long to list the dates. */
 const LISTING_MS = 60_000;
@@ -223,11 +224,7 @@ export function command(session: Session) {
     .command("serve")
     .description("run a service for backfills only, on DATABASE_URL; run as many as you need")
     .addHelpText("after", examples("tradewind backfill serve --parallelism 16"))
-    .option(
-      "--parallelism <n>",
-      "maximum number of concurrent tasks; 0 = no limit, new process per task",
-      wholeNumber(0),
-    )
+    .addOption(PARALLELISM)
     .option(
       "--drain <duration>",
       "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 20s)",

@@ -3,6 +3,7 @@ import { examples } from "../../examples.ts";
 import { wholeNumber } from "../../input/values.ts";
 import type { Session } from "../../session.ts";
 import { serve } from "./service.ts";
+import { PARALLELISM, STREAMING_SLOTS } from "./slot-options.ts";
 
 export function command(session: Session) {
   return new Command("scheduler")
@@ -15,18 +16,10 @@ export function command(session: Session) {
         "tradewind scheduler --dags etl,report --runs 10",
       ),
     )
-    .option(
-      "--parallelism <n>",
-      "maximum number of concurrent tasks; 0 = no limit, new process per task",
-      wholeNumber(0),
-    )
+    .addOption(PARALLELISM)
     .option("--dags <ids>", "only runs of these DAGs (comma-separated ids; repeatable)", dagIds)
     .option("--runs <n>", "exit with code 0 after this many runs have ended", wholeNumber(1))
-    .option(
-      "--streaming-slots <n>",
-      "additional slots for streaming tasks only (TRADEWIND_STREAMING_SLOTS; default: 0)",
-      wholeNumber(0),
-    )
+    .addOption(STREAMING_SLOTS)
     .option(
       "--drain <duration>",
       "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 20s)",

@@ -6,6 +6,7 @@ import { wholeNumber } from "../../input/values.ts";
 import { showActivity } from "../../output/activity.ts";
 import type { Session } from "../../session.ts";
 import { serve } from "./service.ts";
+import { PARALLELISM, STREAMING_SLOTS } from "./slot-options.ts";
 
 export function command(session: Session) {
   return new Command("standalone")
@@ -22,16 +23,8 @@ export function command(session: Session) {
     )
     .option("--host <address>", "address of the API (TRADEWIND_HOST; default: 127.0.0.1)")
     .option("--public-url <url>", "public URL of the API, used in webhook URLs (TRADEWIND_PUBLIC_URL)")
-    .option(
-      "--parallelism <n>",
-      "maximum number of concurrent tasks; 0 = no limit, new process per task",
-      wholeNumber(0),
-    )
-    .option(
-      "--streaming-slots <n>",
-      "additional slots for streaming tasks only (TRADEWIND_STREAMING_SLOTS; default: 0)",
-      wholeNumber(0),
-    )
+    .addOption(PARALLELISM)
+    .addOption(STREAMING_SLOTS)
     .option(
       "--drain <duration>",
       "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 5s)",

@@ -1,8 +1,8 @@
 import type { Command } from "@commander-js/extra-typings";
 import { examples } from "../../examples.ts";
-import { parseConf, parseInstant, parsePairs } from "../../input/values.ts";
+import { parsePairs } from "../../input/values.ts";
 import type { Session } from "../../session.ts";
-import { surroundings } from "./test-options.ts";
+import { surroundings, TEST_OPTIONS } from "./test-options.ts";
 
 /** `tasks test`: runs one task locally, with the outputs of its upstream tasks given. */
 export function addTestCommand(tasks: Command, session: Session): void {
@@ -13,16 +13,13 @@ export function addTestCommand(tasks: Command, session: Session): void {
     .argument("<task>")
     .option("--input <name=json...>", "value of an input (or of ctx.output, by task id): JSON or @file")
     .option("--input-state <name=state...>", "state of an input's task: failed, skipped or upstream_failed")
-    .option("--dags <folder>", "DAG folder (TRADEWIND_DAGS; default: dags)")
+    .addOption(TEST_OPTIONS.dags)
     .option("--dag <id>", "the DAG to use if the file has several")
-    .option("--conf <json>", "params of the run: a JSON object, @file, or @- for stdin", parseConf)
-    .option("--logical-date <date>", "logical date of the run", parseInstant)
-    .option("--variable <key=value...>", "value returned by ctx.variable")
-    .option(
-      "--connection <id=uri...>",
-      "connection returned by ctx.connection: id=type://login:password@host:port/schema",
-    )
-    .option("--event <key=json...>", "event of a trigger, by trigger id, task or task/step")
+    .addOption(TEST_OPTIONS.conf)
+    .addOption(TEST_OPTIONS.logicalDate)
+    .addOption(TEST_OPTIONS.variable)
+    .addOption(TEST_OPTIONS.connection)
+    .addOption(TEST_OPTIONS.event)
     .option("--signal <key=json...>", "send a signal, as in `dags test`")
     .option("--skip-waits", "skip timed waits")
     .addHelpText(

@@ -44,13 +44,16 @@ export function command(session: Session) {
 
   addLogsCommand(tasks, session);
 
-  tasks
-    .command("output")
+  const instanceCommand = (name: string) =>
+    tasks
+      .command(name)
+      .argument("<dag>")
+      .argument("<run>", RUN_ARGUMENT)
+      .argument("<task>")
+      .option("--map-index <which>", MAP_INDEX);
+
+  instanceCommand("output")
     .description("print the output of a task as JSON")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .argument("<task>")
-    .option("--map-index <which>", MAP_INDEX)
     .addHelpText(
       "after",
       examples(
@@ -63,13 +66,8 @@ export function command(session: Session) {
       await printOutput(session, await name(dag, run, [taskId, mapIndex]));
     });
 
-  tasks
-    .command("why")
+  instanceCommand("why")
     .description("explain why a task is or is not running")
-    .argument("<dag>")
-    .argument("<run>", RUN_ARGUMENT)
-    .argument("<task>")
-    .option("--map-index <which>", MAP_INDEX)
     .addHelpText(
       "after",
       examples(

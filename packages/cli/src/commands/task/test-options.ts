@@ -1,8 +1,23 @@
 /** Options shared by `dags test` and `tasks test`. */
+import { Option } from "@commander-js/extra-typings";
 import { parseTestSignal } from "../../dag-test/given-signal.ts";
 import type { TestOptions } from "../../dag-test/parent.ts";
 import { parseTestConnections } from "../../input/connection-uri.ts";
-import { parseJson, parsePairs } from "../../input/values.ts";
+import { parseConf, parseInstant, parseJson, parsePairs } from "../../input/values.ts";
+
+export const TEST_OPTIONS = {
+  dags: new Option("--dags <folder>", "DAG folder (TRADEWIND_DAGS; default: dags)"),
+  conf: new Option("--conf <json>", "params of the run: a JSON object, @file, or @- for stdin").argParser(
+    parseConf,
+  ),
+  logicalDate: new Option("--logical-date <date>", "logical date of the run").argParser(parseInstant),
+  variable: new Option("--variable <key=value...>", "value returned by ctx.variable"),
+  connection: new Option(
+    "--connection <id=uri...>",
+    "connection returned by ctx.connection: id=type://login:password@host:port/schema",
+  ),
+  event: new Option("--event <key=json...>", "event of a trigger, by trigger id, task or task/step"),
+};
 
 interface Given {
   readonly variable?: readonly string[] | undefined;

@@ -17,7 +17,7 @@ import {
   listAssets,
   listEvents,
 } from "../../store/list/assets.ts";
-import { requireDagExists } from "../dag/dags.ts";
+import { pageOf, requireDagExists } from "../dag/dags.ts";
 import { ParamsCheck } from "../dag/params-check.ts";
 import { createBody, requireRun, runParams, triggerRun } from "../run/dag-runs.ts";
 import { principalOf } from "../server/auth.ts";
@@ -304,10 +304,6 @@ function queue(app: Parameters<Resource>[0], options: ApiOptions): void {
       return reply.code(204).send(null);
     },
   );
-}
-
-function pageOf(query: { limit: number; offset: number; order_by: readonly string[] }) {
-  return { limit: query.limit, offset: query.offset, orderBy: query.order_by };
 }
 
 async function requireAsset(connection: Connection, assetId: number): Promise<AssetRow> {

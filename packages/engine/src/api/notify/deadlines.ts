@@ -9,8 +9,10 @@ import {
   type DeadlineRow,
   listDeadlines,
 } from "../../store/list/deadlines.ts";
+import { pageOf } from "../dag/dags.ts";
 import type { Resource } from "../server/context.ts";
-import { date, id, iso, many, nullableDate, orderBy, pageQuery } from "../server/fields.ts";
+import { date, iso, many, nullableDate, orderBy } from "../server/fields.ts";
+import { taskFilterOf, taskQuery } from "./task-filter.ts";
 
 const deadlineDocument = z
   .object({
@@ -33,9 +35,8 @@ const deadlineDocument = z
   })
   .meta({ id: "Deadline" });
 
-const filters = { ...pageQuery, dag_id: id.optional(), dag_run_id: id.optional(), task_id: id.optional() };
 const deadlineQuery = z.strictObject({
-  ...filters,
+  ...taskQuery,
   state: many(z.enum(DEADLINE_STATES)).optional(),
   order_by: orderBy(DEADLINE_ORDER, "-due_at"),
 });
@@ -52,14 +53,8 @@ export const deadlines: Resource = (app, { database }) => {
       },
     },
     async ({ query }) => {
-      const filter = {
-        dagId: query.dag_id,
-        runId: query.dag_run_id,
-        taskId: query.task_id,
-        states: query.state,
-      };
-      const page = { limit: query.limit, offset: query.offset, orderBy: query.order_by };
-      const { rows, total } = await listDeadlines(database, filter, page);
+      const filter = { ...taskFilterOf(query), states: query.state };
+      const { rows, total } = await listDeadlines(database, filter, pageOf(query));
       return { deadlines: rows.map(showDeadline), total_entries: total };
     },
   );

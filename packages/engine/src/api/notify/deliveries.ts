@@ -13,10 +13,12 @@ import {
   listDeliveries,
 } from "../../store/list/deliveries.ts";
 import { reviveDeliveries } from "../../store/notify/deliveries.ts";
+import { pageOf } from "../dag/dags.ts";
 import type { Resource } from "../server/context.ts";
-import { date, id, int, iso, many, nullableDate, orderBy, pageQuery } from "../server/fields.ts";
+import { date, int, iso, many, nullableDate, orderBy } from "../server/fields.ts";
 import { change } from "../server/idempotent.ts";
 import { conflict, notFound } from "../server/problem.ts";
+import { taskFilterOf, taskQuery } from "./task-filter.ts";
 
 const deliveryDocument = z
   .object({
@@ -45,10 +47,7 @@ const deliveryDocument = z
   .meta({ id: "Delivery" });
 
 const deliveryQuery = z.strictObject({
-  ...pageQuery,
-  dag_id: id.optional(),
-  dag_run_id: id.optional(),
-  task_id: id.optional(),
+  ...taskQuery,
   event: many(z.enum(DELIVERY_EVENTS)).optional(),
   state: many(z.enum(DELIVERY_STATES)).optional(),
   deadline_id: int(0).optional(),
@@ -71,15 +70,12 @@ export const deliveries: Resource = (app, options) => {
     },
     async ({ query }) => {
       const filter = {
-        dagId: query.dag_id,
-        runId: query.dag_run_id,
-        taskId: query.task_id,
+        ...taskFilterOf(query),
         events: query.event,
         states: query.state,
         deadlineId: query.deadline_id,
       };
-      const page = { limit: query.limit, offset: query.offset, orderBy: query.order_by };
-      const { rows, total } = await listDeliveries(database, filter, page);
+      const { rows, total } = await listDeliveries(database, filter, pageOf(query));
       return { deliveries: rows.map(showDelivery), total_entries: total };
     },
   );

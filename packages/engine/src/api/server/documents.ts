@@ -42,6 +42,15 @@ export function showVersion(row: DagVersionRow): z.output<typeof versionDocument
   };
 }
 
+/** The fields that identify a task instance. */
+export const instanceAddress = {
+  dag_id: z.string(),
+  dag_run_id: z.string(),
+  task_id: z.string(),
+  map_index: z.number(),
+  rendered_map_index: z.string().nullable(),
+};
+
 export const dagRunDocument = z
   .object({
     dag_run_id: z.string(),
@@ -113,16 +122,7 @@ export const dagRunDocument = z
     /** Only for a single run: seconds in which its tasks ran, held pool slots, and were deferred. */
     slot_seconds: z.object({ running: z.number(), occupied: z.number(), deferred: z.number() }).optional(),
     /** The task that started it; a sub-DAG run is a part of that task. */
-    parent: z
-      .object({
-        dag_id: z.string(),
-        dag_run_id: z.string(),
-        task_id: z.string(),
-        map_index: z.number(),
-        rendered_map_index: z.string().nullable(),
-        is_sub_dag: z.boolean(),
-      })
-      .nullable(),
+    parent: z.object({ ...instanceAddress, is_sub_dag: z.boolean() }).nullable(),
     dag_versions: z.array(versionDocument),
     bundle_version: z.string().nullable(),
     dag_display_name: z.string(),

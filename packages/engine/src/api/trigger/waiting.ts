@@ -2,17 +2,13 @@
 import { z } from "zod";
 import { listWaiting, WAIT_ORDER, type WaitRow } from "../../store/list/waiting.ts";
 import type { Resource } from "../server/context.ts";
-import { renderedMapIndex } from "../server/documents.ts";
+import { instanceAddress, renderedMapIndex } from "../server/documents.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, nullableDate, orderBy } from "../server/fields.ts";
 import { argsText, maskedArgs, memberDocument, memberStates } from "./trigger-args.ts";
 
 export const waitDocument = z
   .object({
-    dag_id: z.string(),
-    dag_run_id: z.string(),
-    task_id: z.string(),
-    map_index: z.number(),
-    rendered_map_index: z.string().nullable(),
+    ...instanceAddress,
     try_number: z.number(),
     trigger_id: z.number(),
     kind: z.string(),

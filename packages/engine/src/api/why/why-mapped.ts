@@ -4,14 +4,13 @@ import {
   commonDepth,
   compileGraph,
   type Instance,
-  isTaskState,
   isUnexpanded,
   RunModel,
   sourceTasks,
 } from "../../model/index.ts";
 import type { Connection } from "../../store/database/database.ts";
 import type { StateCount } from "../../store/list/why.ts";
-import { loadInstances } from "../../store/run/run-load.ts";
+import { instanceFacts, loadInstances } from "../../store/run/run-load.ts";
 import { loadExpansions } from "../../store/task/map-expansions.ts";
 import { groupRow, loadGroups } from "../../store/task/run-groups.ts";
 
@@ -52,12 +51,7 @@ export async function loadRun(
   return RunModel.load(
     compileGraph(manifest),
     rows.map((row) => ({
-      taskId: row.task_id,
-      mapIndex: row.map_index,
-      state: isTaskState(row.state) ? row.state : "pending",
-      tryNumber: row.try_number,
-      maxTries: row.max_tries,
-      attempt: row.attempt,
+      ...instanceFacts(row),
       retryAt: null,
       infraLosses: 0,
     })),

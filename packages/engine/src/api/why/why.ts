@@ -21,6 +21,7 @@ import { requireRun } from "../run/dag-runs.ts";
 import type { Resource } from "../server/context.ts";
 import {
   failedUpstreamDocument,
+  instanceAddress,
   instanceName,
   renderedMapIndex,
   showFailedUpstream,
@@ -55,11 +56,7 @@ const reasonDocument = z.object({
 type Reason = z.output<typeof reasonDocument>;
 
 const whyDocument = z.object({
-  dag_id: z.string(),
-  dag_run_id: z.string(),
-  task_id: z.string(),
-  map_index: z.number(),
-  rendered_map_index: z.string().nullable(),
+  ...instanceAddress,
   state: z.string().nullable(),
   run_state: z.string(),
   /** For an instance in state upstream_failed: the failed instance at the start of the chain. */

@@ -1,5 +1,6 @@
 /** The asset events of a successful task: the events that the task sent, plus one for each produced asset without any. */
 import type { Json, TaskManifest } from "@tradewind/sdk/manifest";
+import type { AssetSource } from "@tradewind/sdk/program";
 
 /** The namespace of asset events; the key is the asset's URI. */
 export const ASSETS = "asset";
@@ -11,13 +12,6 @@ export interface AssetNews {
   readonly alias: string | null;
   /** null: the event was sent from outside. */
   readonly source: AssetSource | null;
-}
-
-export interface AssetSource {
-  readonly dagId: string;
-  readonly runId: string;
-  readonly taskId: string;
-  readonly mapIndex: number;
 }
 
 /** A signal sent by a task. */

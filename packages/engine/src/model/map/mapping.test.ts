@@ -219,7 +219,8 @@ describe("a mapped task", () => {
     expect(run.model.get("each", -2)).toMatchObject({ state: "skipped" });
   });
 
-  test("leaves no row of a cleared stand-in behind", () => {
+  /** A map whose second task was skipped before the list was expanded. */
+  const withSkippedNext = () => {
     const run = new Driven(
       [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
       [map("m", "list")],
@@ -227,6 +228,11 @@ describe("a mapped task", () => {
     const of = { taskId: "list", mapIndex: -1, attempt: "one", at: 2 };
     run.model.apply({ type: "queued", ...of }, 2);
     run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
+    return run;
+  };
+
+  test("leaves no row of a cleared stand-in behind", () => {
+    const run = withSkippedNext();
     run.expand("m", 2);
     expect([...run.rows.keys()].filter((key) => key.startsWith("next"))).toEqual(["next -1"]);
     run.reload((row) => (row.taskId === "next" ? { ...row, state: "pending" } : row));
@@ -234,13 +240,7 @@ describe("a mapped task", () => {
   });
 
   test("ends a cleared stand-in with the source of the map, and keeps the items", () => {
-    const run = new Driven(
-      [task("list"), task("each", ["list"], { map: "m" }), task("next", ["each"], { map: "m" })],
-      [map("m", "list")],
-    );
-    const of = { taskId: "list", mapIndex: -1, attempt: "one", at: 2 };
-    run.model.apply({ type: "queued", ...of }, 2);
-    run.model.apply({ type: "succeeded", ...of, skip: ["next"] }, 2);
+    const run = withSkippedNext();
     run.expand("m", 1);
     run.run("each", 0);
     const edited: Record<string, TaskState> = { list: "failed", next: "pending" };

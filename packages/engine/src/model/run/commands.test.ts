@@ -1,6 +1,7 @@
 /** The effects of start, restart and stop on a task, state by state, and the end of a signal-driven run. */
 import type { DagManifest, SignalCondition, SignalRule, TaskManifest } from "@tradewind/sdk/manifest";
 import { describe, expect, test } from "vitest";
+import { rowOf } from "../../../test/reference/instance-row.ts";
 import { dagManifest, taskManifest } from "../../../test/reference/manifests.ts";
 import { startsAfter } from "../../../test/reference/stored-starts.ts";
 import { compileGraph } from "../graph/graph.ts";
@@ -87,29 +88,8 @@ class Run {
   turn(): this {
     this.model.beginAgain(this.#now, () => {});
     for (const { instance } of this.model.drainChanges()) {
-      const {
-        attempt,
-        infraLosses,
-        maxTries,
-        node,
-        retryAt,
-        startedAt,
-        state,
-        resumedAttempt,
-        tryNumber,
-        wait,
-      } = instance;
-      const row = {
-        taskId: node.id,
-        mapIndex: -1,
-        state,
-        tryNumber,
-        maxTries,
-        attempt,
-        retryAt,
-        infraLosses,
-      };
-      this.#rows.set(node.id, { ...row, startedAt, resumedAttempt, wait });
+      const { node, startedAt, wait } = instance;
+      this.#rows.set(node.id, { ...rowOf(instance), startedAt, wait });
     }
     this.#drive = this.model.drive!.drainState() ?? this.#drive;
     this.#starts = startsAfter(this.#starts, this.model.drive!.drainStarts());

@@ -1,5 +1,6 @@
 /** Whether a signal matches a leaf of a condition: its name, its value, its sender. */
 import type { Json, SignalCondition } from "@tradewind/sdk/manifest";
+import { fitsPattern } from "@tradewind/sdk/signal-names";
 
 export type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
 
@@ -113,20 +114,4 @@ function matches(pattern: Json, value: Json, { conf, depth }: Scope): boolean {
 
 function isSameRun(a: RunName | null, b: RunName): boolean {
   return a !== null && a.dagId === b.dagId && a.runId === b.runId;
-}
-
-/** "*" matches any text, including an empty one. Linear in the length of the name for any pattern. */
-function fitsPattern(pattern: string, name: string): boolean {
-  const parts = pattern.split("*");
-  if (parts.length === 1) return pattern === name;
-  const [first, last] = [parts[0]!, parts.at(-1)!];
-  const end = name.length - last.length;
-  if (end < first.length || !name.startsWith(first) || !name.endsWith(last)) return false;
-  let at = first.length;
-  for (const part of parts.slice(1, -1)) {
-    const found = name.indexOf(part, at);
-    if (found < 0) return false;
-    at = found + part.length;
-  }
-  return at <= end;
 }

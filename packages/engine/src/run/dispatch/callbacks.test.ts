@@ -11,19 +11,17 @@ import { LEASE } from "../job/dag-run-job-options.ts";
 
 describe("a callback whose owner lives", () => {
   let rig: SchedulerRig;
-  let ledger: string;
   let runId: number;
   let log = "";
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "told.ts": `
         import { dag } from "tradewind";
         import { appendFileSync } from "node:fs";
-        export default dag("told", { onFailure: () => appendFileSync(${JSON.stringify(ledger)}, "told\\n") }, (d) => {
+        export default dag("told", { onFailure: () => appendFileSync(${JSON.stringify(rig.ledger)}, "told\\n") }, (d) => {
           d.task("only", () => {});
         });
       `,
@@ -92,21 +90,20 @@ describe("a callback whose owner lives", () => {
   }
 
   async function told(): Promise<number> {
-    return (await readFile(ledger, "utf8")).split("told").length - 1;
+    return (await readFile(rig.ledger, "utf8")).split("told").length - 1;
   }
 });
 
 describe("a run that takes too long", () => {
   it("fails what runs or waits for its next try, and calls their callbacks and the run's once each", async () => {
     const rig = await SchedulerRig.open();
-    const ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "late.ts": `
         import { dag } from "tradewind";
         import { appendFileSync } from "node:fs";
         import { setTimeout as sleep } from "node:timers/promises";
-        const told = (ctx) => appendFileSync(${JSON.stringify(ledger)}, [ctx.event, ctx.taskId ?? "run"].join(" ") + "\\n");
+        const told = (ctx) => appendFileSync(${JSON.stringify(rig.ledger)}, [ctx.event, ctx.taskId ?? "run"].join(" ") + "\\n");
         export default dag("late", { runTimeout: "3s", onFailure: told, onSuccess: told }, (d) => {
           const slow = d.task("slow", { retries: 3, onFailure: told, onRetry: told }, () => sleep(60_000));
           d.task("never", { after: slow, onFailure: told }, () => {});
@@ -118,7 +115,7 @@ describe("a run that takes too long", () => {
     const id = await rig.trigger("late");
     expect(await rig.ended(id)).toBe("failed");
     expect(await rig.states(id)).toEqual({ slow: "failed", never: "skipped", flaky: "failed" });
-    const lines = async () => (await readFile(ledger, "utf8")).split("\n").filter(Boolean).sort();
+    const lines = async () => (await readFile(rig.ledger, "utf8")).split("\n").filter(Boolean).sort();
     await rig.until(async () => (await lines()).length >= 3, "all callbacks");
     await rig.until(
       async () => (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length === 0,
@@ -131,14 +128,13 @@ describe("a run that takes too long", () => {
 describe("what a callback does", () => {
   it("does not change the outcome it reports, and writes to the log of the try", async () => {
     const rig = await SchedulerRig.open();
-    const ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "after.ts": `
         import { dag } from "tradewind";
         import { appendFileSync } from "node:fs";
         import { setTimeout as sleep } from "node:timers/promises";
-        const tell = (line) => appendFileSync(${JSON.stringify(ledger)}, line + "\\n");
+        const tell = (line) => appendFileSync(${JSON.stringify(rig.ledger)}, line + "\\n");
         export default dag("after", (d) => {
           const onFailure = (ctx) => tell("failed " + ctx.taskId);
           const late = { timeout: "1s", onFailure, onSuccess: async (ctx) => { ctx.log.info("slowly told"); await sleep(2_500); tell("late told"); } };
@@ -159,7 +155,7 @@ describe("what a callback does", () => {
     expect((await rig.tasks(id)).fails).toMatchObject({ reason: "Error: the cause", try_number: 2 });
     const left = adhoc("SELECT 1 FROM callback");
     await rig.until(async () => (await rig.db.rows(left)).length === 0, "the end of all callbacks");
-    const lines = (await readFile(ledger, "utf8")).split("\n").filter(Boolean);
+    const lines = (await readFile(rig.ledger, "utf8")).split("\n").filter(Boolean);
     expect(lines.toSorted()).toEqual(["exits", "fails", "late told", "next", "retry 1"]);
     // No task waits for it.
     expect(lines.indexOf("next")).toBeLessThan(lines.indexOf("late told"));

@@ -1,5 +1,4 @@
 /** Answers the requests of running tasks from the database. */
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { TaskServices } from "../../execute/contract.ts";
 import { windowOf } from "../../model/calendar/planner.ts";
@@ -9,6 +8,7 @@ import { sinceRun } from "../../model/trigger/trigger-call.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import { CommitUnknownError, type Database, isTransient } from "../../store/database/database.ts";
+import { retryTransient } from "../../store/database/transient-retry.ts";
 import { readLatestFacts } from "../../store/plan/latest-run.ts";
 import { loadOutputs } from "../../store/run/run-load.ts";
 import { openConnection } from "../../store/settings/connections.ts";
@@ -18,8 +18,6 @@ import { signalsByVersion } from "../../store/signal/signals-read.ts";
 import { recordedSteps, recordStep } from "../../store/task/journal.ts";
 import { momentAgo } from "../../store/trigger/engine-conditions.ts";
 import { makeTriggeredRun, readRunEnd } from "./triggered-runs.ts";
-
-const PATIENCE_MS = 30_000;
 
 export interface TaskServicesOptions {
   readonly database: Database;
@@ -103,15 +101,6 @@ async function isLatest(database: Database, dagRunId: number): Promise<boolean> 
 }
 
 /** Retries while the database is unavailable, so that a finished step is not repeated. Only for idempotent calls. */
-async function patiently<T>(ask: () => Promise<T>): Promise<T> {
-  const deadline = performance.now() + PATIENCE_MS;
-  for (let waitMs = 50; ; waitMs = Math.min(2 * waitMs, 1_000)) {
-    try {
-      return await ask();
-    } catch (error) {
-      const isRepeatable = isTransient(error) || error instanceof CommitUnknownError;
-      if (!isRepeatable || performance.now() > deadline) throw error;
-      await sleep(waitMs);
-    }
-  }
+function patiently<T>(ask: () => Promise<T>): Promise<T> {
+  return retryTransient(ask, (error) => isTransient(error) || error instanceof CommitUnknownError);
 }

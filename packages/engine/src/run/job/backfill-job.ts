@@ -6,7 +6,7 @@
  * It queries the database when there is a reason: a wake-up, the end of one of its runs, or the heartbeat. If it is killed,
  * its lease expires; another job adopts its backfills and then takes over their runs.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import {
   adoptBackfill,
   ownedBackfills,
@@ -15,7 +15,6 @@ import {
 } from "../../store/backfill/backfill-claim.ts";
 import { planBackfill } from "../../store/backfill/backfill-plan.ts";
 import { endBackfills } from "../../store/backfill/backfills.ts";
-import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
 import { releaseBackfills } from "../../store/run/run-release.ts";
@@ -26,7 +25,6 @@ import { hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
-import { compareOwned } from "./owned-runs.ts";
 
 const CLAIM_LIMIT = 32;
 /** Without wake-ups, every n-th heartbeat is a sweep. */
@@ -52,7 +50,6 @@ export class BackfillJob extends DrainingJob {
   /** The backfills that it owned when last read. */
   readonly #own = new Set<number>();
   readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
-  #listening: Listening | null = null;
   #untilSweep = 0;
   #isCollecting = false;
 
@@ -64,16 +61,6 @@ export class BackfillJob extends DrainingJob {
   get isIdle(): boolean {
     const isLooking = this.#isCollecting || this.#pendingReads.has("backfills");
     return !isLooking && this.#own.size === 0 && this.actors.size === 0;
-  }
-
-  override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
-    await super.start();
-  }
-
-  override async stop(graceMs?: number): Promise<void> {
-    await this.#listening?.close();
-    await super.stop(graceMs);
   }
 
   /** Releases the backfills: their next owner creates further runs, and takes over the runs that this job releases. */
@@ -117,7 +104,7 @@ export class BackfillJob extends DrainingJob {
     for (const job of dead) this.logger.warn("a component died", { ...job });
     if (dead.length > 0) this.wakeUps.send("jobs");
     const isSweep =
-      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
@@ -194,7 +181,7 @@ export class BackfillJob extends DrainingJob {
     const started = await startBackfillRuns(this.database, {
       jobId: this.lease.jobId,
       limit: CLAIM_LIMIT,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     if (started.length > 0) this.wakeUps.send("states");
     if (leavesMore(started, CLAIM_LIMIT)) this.#requestRead("runs");
@@ -211,7 +198,7 @@ export class BackfillJob extends DrainingJob {
     if (this.#own.size === 0) return claimed;
     const exchange = await makeWayInBackfills(this.database, {
       jobId: this.lease.jobId,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     for (const id of exchange.wentBack) {
       this.markStale(id);
@@ -226,17 +213,15 @@ export class BackfillJob extends DrainingJob {
     const own = await ownedBackfills(this.database, this.lease.jobId);
     this.#own.clear();
     for (const id of own) this.#own.add(id);
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+    await this.checkOwnedRuns();
   }
 
   #requestRead(...what: readonly PendingRead[]): void {
     for (const each of what) this.#pendingReads.add(each);
   }
 
-  #onWakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+  protected override onWakeUp(topic: Topic | ""): void {
+    if (this.requestPolls(topic)) return;
     switch (topic) {
       case "backfills":
         this.#requestRead("backfills", "owned", "runs");
@@ -255,12 +240,6 @@ export class BackfillJob extends DrainingJob {
         this.#requestRead("runs");
         this.requestGates();
         break;
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
-        return;
       case "runs":
         // One of our runs may have been cleared.
         this.#requestRead("runs");
@@ -278,8 +257,6 @@ export class BackfillJob extends DrainingJob {
         return;
       case "":
         this.#requestRead(...EVERYTHING);
-        this.requestFired();
-        this.requestSignals();
         break;
       default:
         this.markStale(Number(topic.slice("run:".length)));

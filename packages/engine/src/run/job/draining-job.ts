@@ -14,8 +14,8 @@
 import { GRACE_MS, isStreaming } from "../../model/index.ts";
 import type { JobKind } from "../../store/job/job-lease.ts";
 import { type DrainFacts, RELEASE_LIMIT, releaseRuns } from "../../store/run/run-release.ts";
-import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { NotifiedJob } from "./notified-job.ts";
 
 const DRAIN_MS = 5_000;
 const STOP_GRACE_MS = 5_000;
@@ -34,7 +34,7 @@ interface Draining {
   releasedAt: number;
 }
 
-export abstract class DrainingJob extends DagRunJob {
+export abstract class DrainingJob extends NotifiedJob {
   readonly #drainMs: number;
   readonly #graceMs: number;
   readonly #isAlone: boolean;

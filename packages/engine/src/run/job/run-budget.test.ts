@@ -2,34 +2,23 @@
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
+import { gatedDags } from "../../../test/support/gated-dags.ts";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
-import { createTriggerer } from "../../process/triggerer.ts";
-import { resolveConfig } from "../../service/config.ts";
-import { openHome } from "../../service/home.ts";
-import { silentLogger } from "../../service/logger.ts";
 import { adhoc } from "../../store/database/database.ts";
 import { cancelRun } from "../../store/edit/end-run.ts";
 
 let rig: SchedulerRig;
-let gate: string;
+const gate = () => join(rig.root, "gate");
 
 beforeEach(async () => {
   rig = await SchedulerRig.open();
-  gate = join(rig.root, "gate");
   await rig.publish({
     "dags.ts": `
-      import { existsSync, writeFileSync } from "node:fs";
-      import { setTimeout as sleep } from "node:timers/promises";
-      import { dag } from "tradewind";
-      const gate = async () => { while (!existsSync(${JSON.stringify(gate)})) await sleep(20); };
+      ${gatedDags(rig.root)}
       export const quick = dag("quick", { maxActiveRuns: 100 }, (d) => { d.task("t", () => 1); });
-      export const held = dag("held", { maxActiveRuns: 100 }, (d) => { d.task("t", gate); });
       export const child = dag("child", {}, (d) => { d.task("t", () => 1); });
       export const parent = dag("parent", {}, (d) => { d.dag("sub", child); });
-      export const told = dag("told", { onSuccess: async () => {
-        await sleep(1_500);
-        writeFileSync(${JSON.stringify(join(rig.root, "told"))}, "");
-      } }, (d) => { d.task("t", () => 1); });`,
+    `,
   });
   return () => rig.close();
 });
@@ -72,26 +61,16 @@ it("owns no more runs than it needs next to a full peer", async () => {
   };
   await rig.until(async () => (await owned()).join() === "1,3", "one run here, three there");
   expect(await rig.db.one(adhoc("SELECT free_slots FROM job WHERE slots = 8"))).toEqual({ free_slots: 0 });
-  await writeFile(gate, "");
+  await writeFile(gate(), "");
   await scheduler.finished;
   for (const id of ids) expect(await rig.ended(id)).toBe("success");
 });
 
 it("runs the sub-DAGs of its own runs, which do not count", async () => {
   const ids = [await rig.trigger("parent"), await rig.trigger("parent"), await rig.trigger("quick")];
-  const config = resolveConfig({ home: join(rig.root, "home") }, {});
-  const triggerer = createTriggerer({
-    config,
-    database: rig.db,
-    home: await openHome(config.home),
-    logger: silentLogger,
-    secretBox: rig.secretBox,
-    wakeUps: rig.wakeUps,
-  });
-  await triggerer.start();
+  await rig.triggerer();
   const scheduler = await rig.scheduler({ runs: 2 });
   await scheduler.finished;
-  await triggerer.stop(0);
   expect(await Promise.all(ids.map(async (id) => (await rig.run(id)).state))).toEqual([
     "success",
     "success",

@@ -6,10 +6,9 @@
  * timer for the next due date, the end of one of its runs, or the heartbeat. A heartbeat that finds a dead job takes over
  * its work; every fifth heartbeat is a sweep, in case a wake-up was lost.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { pauseAfterFailures } from "../../store/dag/failure-pause.ts";
-import type { Listening } from "../../store/database/database.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../../store/plan/due-runs.ts";
 import {
@@ -27,7 +26,6 @@ import { cancelAbandoned, hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
-import { compareOwned } from "./owned-runs.ts";
 import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
 import { concernsHosts, EVERYTHING, isRunTopic, NOTHING, type Reads, readsAfter } from "./scheduler-reads.ts";
@@ -58,7 +56,6 @@ export class SchedulerJob extends DrainingJob {
   #pendingReads: Reads = EVERYTHING;
   #dueTimer: NodeJS.Timeout | null = null;
   #queuedTimer: NodeJS.Timeout | null = null;
-  #listening: Listening | null = null;
   /** Heartbeats until the next sweep. */
   #untilSweep = 0;
   #offLocal: () => void = () => {};
@@ -99,16 +96,11 @@ export class SchedulerJob extends DrainingJob {
 
   override async start(): Promise<void> {
     this.#offLocal = this.wakeUps.onLocal((topic) => this.#wakeUp(topic));
-    this.#listening = await this.wakeUps.listen((topic) => {
-      if (concernsHosts(topic)) this.wakeUps.sendHere(topic);
-      else this.#wakeUp(topic);
-    });
     await super.start();
   }
 
   override async stop(graceMs?: number): Promise<void> {
     this.#offLocal();
-    await this.#listening?.close();
     await this.#timetables.stop();
     await super.stop(graceMs);
     // Last: a turn in flight may have set them.
@@ -172,7 +164,7 @@ export class SchedulerJob extends DrainingJob {
       this.wakeUps.send("jobs");
     }
     const isSweep =
-      this.lease.consumeLapse() || dead.length > 0 || !this.#listening?.isUp || --this.#untilSweep <= 0;
+      this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.requestFired();
     if (isSweep) this.requestSignals();
@@ -220,12 +212,9 @@ export class SchedulerJob extends DrainingJob {
     if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.sendToOthers("pools");
   }
 
-  /** Compares the stored runs with memory, to find edits and pauses whose wake-up was lost. */
   async #checkOwned(): Promise<void> {
     await this.#sharing.readOffer(this.lease.jobId);
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+    await this.checkOwnedRuns();
   }
 
   /** If this fails, it is checked again before the DAG's next scheduled run is created. */
@@ -326,7 +315,7 @@ export class SchedulerJob extends DrainingJob {
       jobId: this.lease.jobId,
       dags: this.dags,
       isOfOwnRuns: !any,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     // A DAG with a full backlog gets its next scheduled run when a queued one has started.
     if (started.length > 0) this.#requestRead({ due: true });
@@ -350,7 +339,7 @@ export class SchedulerJob extends DrainingJob {
       jobId: this.lease.jobId,
       dags: this.dags,
       isOfOwnRuns: this.#budget !== null,
-      columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+      columns: this.columns,
     });
     // Their former owners, possibly this job, drop them.
     for (const id of exchange.wentBack) this.wakeUps.send(`run:${id}`);
@@ -358,8 +347,13 @@ export class SchedulerJob extends DrainingJob {
     return afterExchange(claimed, exchange);
   }
 
+  protected override onWakeUp(topic: Topic | ""): void {
+    if (concernsHosts(topic)) this.wakeUps.sendHere(topic);
+    else this.#wakeUp(topic);
+  }
+
   #wakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+    const isRequested = this.requestPolls(topic);
     // The first is the most frequent topic, and has no other meaning here. The others are for the hosts.
     if (topic === "states" || topic === "backfills" || topic === "notices") return;
     if (topic === "slots") {
@@ -368,15 +362,10 @@ export class SchedulerJob extends DrainingJob {
     }
     // More may have changed than the topic says.
     this.#untilSweep = 0;
+    if (isRequested) return;
     switch (topic) {
       case "ended":
         this.requestGates();
-        return;
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
         return;
       case "callbacks":
         this.requestCallbacks();
@@ -387,10 +376,6 @@ export class SchedulerJob extends DrainingJob {
       case "triggers":
       case "tasks":
         return;
-      case "":
-        this.requestFired();
-        this.requestSignals();
-        break;
       default:
         if (isRunTopic(topic)) {
           this.markStale(Number(topic.slice("run:".length)));

@@ -6,8 +6,7 @@
  * have changed. So runs that another job drove or ended are reported, too. If the job is killed, its lease expires: a
  * scheduler takes over the started runs, and the others were never created.
  */
-import { publishesStates, type Topic } from "../../job/wake-up.ts";
-import type { Listening } from "../../store/database/database.ts";
+import type { Topic } from "../../job/wake-up.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { type ClaimedRun, leavesMore } from "../../store/run/run-claim.ts";
 import {
@@ -20,9 +19,8 @@ import {
   takeOverSubmitted,
 } from "../../store/run/submitted-runs.ts";
 import type { RunBatch } from "../../store/task/run-batch.ts";
-import { DagRunJob } from "./dag-run-job.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
-import { compareOwned } from "./owned-runs.ts";
+import { NotifiedJob } from "./notified-job.ts";
 import { isRunTopic } from "./scheduler-reads.ts";
 
 const CLAIM_LIMIT = 32;
@@ -45,7 +43,7 @@ export interface SubmittedRunsJobOptions extends DagRunJobOptions {
   readonly onChange: () => void;
 }
 
-export class SubmittedRunsJob extends DagRunJob {
+export class SubmittedRunsJob extends NotifiedJob {
   readonly #options: SubmittedRunsJobOptions;
   /** In the order of their start. */
   #waiting: SubmittedRun[] = [];
@@ -54,7 +52,6 @@ export class SubmittedRunsJob extends DagRunJob {
   readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
   /** Paused DAGs that were reported. */
   readonly #paused = new Set<string>();
-  #listening: Listening | null = null;
   #untilSweep = 0;
 
   constructor(options: SubmittedRunsJobOptions) {
@@ -91,13 +88,7 @@ export class SubmittedRunsJob extends DagRunJob {
     this.wakeUps.send("runs");
   }
 
-  override async start(): Promise<void> {
-    this.#listening = await this.wakeUps.listen((topic) => this.#onWakeUp(topic));
-    await super.start();
-  }
-
   override async stop(graceMs?: number): Promise<void> {
-    await this.#listening?.close();
     await super.stop(graceMs);
     // Its runs can be taken over at once.
     this.wakeUps.send("runs");
@@ -109,7 +100,7 @@ export class SubmittedRunsJob extends DagRunJob {
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.has("pools")) await this.refreshPools();
-      if (look.has("owned")) await this.#checkOwned();
+      if (look.has("owned")) await this.checkOwnedRuns();
       if (look.has("callbacks")) await this.adoptCallbacks();
       if (!look.has("runs")) return [];
       await this.#readOpen();
@@ -128,7 +119,7 @@ export class SubmittedRunsJob extends DagRunJob {
   protected override async onHeartbeat(): Promise<void> {
     // A run may have become due, or lost its owner, without a wake-up.
     this.#requestRead("runs");
-    if (this.lease.consumeLapse() || !this.#listening?.isUp || --this.#untilSweep <= 0) {
+    if (this.lease.consumeLapse() || !this.isListening || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
       this.requestFired();
@@ -196,7 +187,7 @@ export class SubmittedRunsJob extends DagRunJob {
       {
         jobId: this.lease.jobId,
         limit,
-        columns: async (tx, versionId) => (await this.versions.get(tx, versionId)).columns,
+        columns: this.columns,
       },
       candidates,
     );
@@ -224,25 +215,13 @@ export class SubmittedRunsJob extends DagRunJob {
     }
   }
 
-  async #checkOwned(): Promise<void> {
-    const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
-    for (const id of stale) this.markStale(id);
-    for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
-  }
-
   #requestRead(...what: readonly PendingRead[]): void {
     for (const each of what) this.#pendingReads.add(each);
   }
 
-  #onWakeUp(topic: Topic | ""): void {
-    if (publishesStates(topic)) this.requestSignals("states");
+  protected override onWakeUp(topic: Topic | ""): void {
+    if (this.requestPolls(topic)) return;
     switch (topic) {
-      case "fired":
-        this.requestFired();
-        return;
-      case "signals":
-        this.requestSignals();
-        return;
       case "dags":
         this.#requestRead("owned", "runs", "pools");
         break;
@@ -261,8 +240,6 @@ export class SubmittedRunsJob extends DagRunJob {
         break;
       case "":
         this.#requestRead(...EVERYTHING);
-        this.requestFired();
-        this.requestSignals();
         break;
       default:
         if (!isRunTopic(topic)) return;

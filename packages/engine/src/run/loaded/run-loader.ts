@@ -6,7 +6,6 @@ import {
   type ExpansionRow,
   type GroupRow,
   type InstanceRow,
-  isTaskState,
   RunModel,
   type StoredStart,
   storedDrive,
@@ -23,7 +22,7 @@ import {
 } from "../../store/drive/run-drives.ts";
 import { loadStarts } from "../../store/drive/run-starts.ts";
 import type { ClaimedRun } from "../../store/run/run-claim.ts";
-import { type LoadedInstance, loadInstances, loadSkips } from "../../store/run/run-load.ts";
+import { instanceFacts, type LoadedInstance, loadInstances, loadSkips } from "../../store/run/run-load.ts";
 import { loadExpansions } from "../../store/task/map-expansions.ts";
 import { groupRow, loadGroups } from "../../store/task/run-groups.ts";
 import { RunSubscriptions } from "../drive/run-subscriptions.ts";
@@ -159,12 +158,7 @@ interface Journal {
 function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): RunActor {
   const rows = journal.instances.map(
     (row): InstanceRow => ({
-      taskId: row.task_id,
-      mapIndex: row.map_index,
-      state: isTaskState(row.state) ? row.state : "pending",
-      tryNumber: row.try_number,
-      maxTries: row.max_tries,
-      attempt: row.attempt,
+      ...instanceFacts(row),
       retryAt: row.retry_at?.getTime() ?? null,
       infraLosses: row.infra_losses,
       startedAt: row.started_at?.getTime() ?? null,

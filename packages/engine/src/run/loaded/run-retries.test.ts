@@ -10,19 +10,17 @@ import type { SchedulerJob } from "../job/scheduler-job.ts";
 
 describe("retries of a failed run", () => {
   let rig: SchedulerRig;
-  let ledger: string;
   let scheduler: SchedulerJob;
 
   beforeAll(async () => {
     rig = await SchedulerRig.open();
-    ledger = `${rig.root}/ledger`;
-    await writeFile(ledger, "");
+    await writeFile(rig.ledger, "");
     await rig.publish({
       "again.ts": `
         import { dag } from "tradewind";
         import { appendFileSync, existsSync, writeFileSync } from "node:fs";
         const root = ${JSON.stringify(rig.root)};
-        const tell = (...words) => appendFileSync(${JSON.stringify(ledger)}, words.join(" ") + "\\n");
+        const tell = (...words) => appendFileSync(${JSON.stringify(rig.ledger)}, words.join(" ") + "\\n");
         const told = (ctx) => tell(ctx.run.id, "run", ctx.event);
         const build = (d) => {
           const kept = d.task("kept", (_, ctx) => { tell(ctx.run.id, "kept"); return ctx.tryNumber; });
@@ -75,7 +73,7 @@ describe("retries of a failed run", () => {
   });
 
   const lines = async (of: string) =>
-    (await readFile(ledger, "utf8")).split("\n").filter((line) => line.startsWith(of));
+    (await readFile(rig.ledger, "utf8")).split("\n").filter((line) => line.startsWith(of));
   const callbacksOver = () =>
     rig.until(
       async () => (await rig.db.rows(adhoc("SELECT 1 FROM callback"))).length === 0,

@@ -14,8 +14,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
+import { RESERVED_NAMESPACES } from "@tradewind/sdk/signal-names";
 import type { WakeUps } from "../../job/wake-up.ts";
-import { RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";
 import type { Logger } from "../../service/logger.ts";
 import { Outage } from "../../service/outage.ts";
 import type { Service } from "../../service/service.ts";

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { afterEach, describe, expect, it } from "vitest";
-import { type SignalStage, signalSubject } from "../../../test/support/signal-subject.ts";
+import { type SignalStage, signalStage, signalSubject } from "../../../test/support/signal-subject.ts";
 import { silentLogger } from "../../service/logger.ts";
 import { Collector, signalServiceConformance } from "../conformance/conformance.ts";
 import type { PostgresSignals } from "../postgres-signals.ts";
@@ -57,14 +57,8 @@ describe("the gRPC server", () => {
   });
 
   async function open() {
-    let stage!: SignalStage;
-    const subject = await signalSubject({
-      front: async (given) => {
-        stage = given;
-        return { service: given.open(), close: async () => {} };
-      },
-    });
-    closing.push(() => subject.close());
+    const { stage, close } = await signalStage();
+    closing.push(close);
     const service = stage.open();
     const server = await serve(service);
     closing.push(() => server.stop());

@@ -1,9 +1,10 @@
 /** A subscription over a stream: opened at the first read, reopened at its position when it breaks. */
 import type { ClientReadableStream, ServiceError } from "@grpc/grpc-js";
 import type { EngineError } from "../../service/errors.ts";
+import { WakeableSleep } from "../../service/wakeable-sleep.ts";
 import { isAway } from "../remote-signals.ts";
 import type { Signal, SignalFilter } from "../signal.ts";
-import type { SignalBatch, SignalPlace, Subscription } from "../signal-service.ts";
+import type { NextOptions, SignalBatch, SignalPlace, Subscription } from "../signal-service.ts";
 import { fromSignalMessage, type SignalMessage, toFilter, toPlace } from "./messages.ts";
 
 interface StreamParts {
@@ -20,6 +21,7 @@ const RETRY_MAX_MS = 2_000;
 export class GrpcSubscription implements Subscription {
   readonly #parts: StreamParts;
   readonly #activeAttempts: Signal[] = [];
+  readonly #sleep = new WakeableSleep();
   #stream: ClientReadableStream<unknown> | null = null;
   /** Everything up to here was received. */
   #received: string;
@@ -28,7 +30,6 @@ export class GrpcSubscription implements Subscription {
   #failure: EngineError | null = null;
   #openAt = 0;
   #retryMs = 50;
-  #wake: (() => void) | null = null;
   #isClosed = false;
 
   constructor(parts: StreamParts) {
@@ -37,11 +38,7 @@ export class GrpcSubscription implements Subscription {
     this.#position = parts.place.position;
   }
 
-  async next(options: {
-    limit: number;
-    waitMs: number;
-    abort?: AbortSignal | undefined;
-  }): Promise<SignalBatch> {
+  async next(options: NextOptions): Promise<SignalBatch> {
     const deadline = performance.now() + options.waitMs;
     while (!this.#isClosed && options.abort?.aborted !== true) {
       if (this.#activeAttempts.length > 0) return this.#drain(options.limit);
@@ -51,7 +48,10 @@ export class GrpcSubscription implements Subscription {
       if (this.#stream === null && now >= this.#openAt) this.#open();
       const left = deadline - now;
       if (left <= 0) break;
-      await this.#rest(this.#stream === null ? Math.min(left, this.#openAt - now) : left, options.abort);
+      await this.#sleep.sleep(
+        this.#stream === null ? Math.min(left, this.#openAt - now) : left,
+        options.abort,
+      );
     }
     return { signals: [], position: this.#position };
   }
@@ -60,7 +60,7 @@ export class GrpcSubscription implements Subscription {
     this.#isClosed = true;
     this.#stream?.cancel();
     this.#stream = null;
-    this.#wake?.();
+    this.#sleep.wake();
   }
 
   #drain(limit: number): SignalBatch {
@@ -81,7 +81,7 @@ export class GrpcSubscription implements Subscription {
       if (message.signals.length === 0) return;
       this.#activeAttempts.push(...message.signals.map(fromSignalMessage));
       if (this.#activeAttempts.length >= MAX_IN_HAND) stream.pause();
-      this.#wake?.();
+      this.#sleep.wake();
     });
     const ended = (error: EngineError | null) => {
       if (this.#stream !== stream) return;
@@ -89,22 +89,9 @@ export class GrpcSubscription implements Subscription {
       if (error !== null && !isAway(error)) this.#failure = error;
       this.#openAt = performance.now() + this.#retryMs * (0.5 + Math.random() / 2);
       this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MAX_MS);
-      this.#wake?.();
+      this.#sleep.wake();
     };
     stream.on("error", (error: ServiceError) => ended(this.#parts.explain(error)));
     stream.on("end", () => ended(null));
-  }
-
-  async #rest(ms: number, abort: AbortSignal | undefined): Promise<void> {
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, ms);
-      this.#wake = () => {
-        clearTimeout(timer);
-        resolve();
-      };
-      abort?.addEventListener("abort", this.#wake, { once: true });
-    });
-    if (this.#wake !== null) abort?.removeEventListener("abort", this.#wake);
-    this.#wake = null;
   }
 }

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { certificate, type TestCertificate } from "../../../test/support/certificates.ts";
-import { type SignalStage, signalSubject } from "../../../test/support/signal-subject.ts";
+import { signalStage } from "../../../test/support/signal-subject.ts";
 import { WakeUps } from "../../job/wake-up.ts";
 import { silentLogger } from "../../service/logger.ts";
 import { openSignals } from "../configured-service.ts";
@@ -59,14 +59,8 @@ function sealed({ privateKey }: TestCertificate): string {
 }
 
 async function serve(tls?: ServerTls) {
-  let stage!: SignalStage;
-  const subject = await signalSubject({
-    front: async (given) => {
-      stage = given;
-      return { service: given.open(), close: async () => {} };
-    },
-  });
-  closing.push(() => subject.close());
+  const { stage, close } = await signalStage();
+  closing.push(close);
   const server = new GrpcSignalServer({
     service: stage.open(),
     authenticate: async (token) => (token === TOKEN ? "ada" : undefined),

@@ -18,12 +18,12 @@ import { statement } from "../database/statement.ts";
 import { isServed, type ServedDags } from "../job/served-dags.ts";
 import {
   CLAIM_TASKS,
-  CLAIMED,
   type ClaimedRun,
   chosenOf,
   insertInstances,
   type StartRequest,
   startChosen,
+  takeOrphans,
 } from "../run/run-claim.ts";
 
 const IS_FREE = `b.state IN ('running', 'paused') AND (b.owner_job IS NULL OR NOT EXISTS (
@@ -100,17 +100,7 @@ const TAKE_OVER = statement(
      WHERE r.state = 'running' AND (j.id IS NULL OR j.state <> 'running' OR j.lease_until <= now())
      ORDER BY r.id LIMIT $2
      FOR UPDATE OF r SKIP LOCKED
-   ), chosen AS (
-     SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
-     WHERE o.before < $3
-   ), moved AS (
-     UPDATE dag_run r SET owner_job = $1, owned_since = now(), generation = r.generation + 1
-     FROM chosen WHERE r.id = chosen.id
-     RETURNING r.*
-   )
-   SELECT ${CLAIMED}, false AS is_fresh
-   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`,
+   ), ${takeOrphans()}`,
 );
 
 /** Whether there is a backfill that no live job owns. */

@@ -6,6 +6,7 @@
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
 import { NO_TASKS } from "../../../test/support/no-tasks.ts";
+import { nodes, type Plan, plansOf } from "../../../test/support/query-plan.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { deleteDag } from "../dag/dag-settings.ts";
@@ -18,14 +19,6 @@ import { loadInstances } from "../run/run-load.ts";
 import { makeWay } from "../run/run-slots.ts";
 import { readSubmitted, reserveRuns, startSubmitted, takeOverSubmitted } from "../run/submitted-runs.ts";
 import { adhoc, type Database } from "./database.ts";
-
-interface Plan {
-  readonly "Node Type": string;
-  readonly "Relation Name"?: string;
-  readonly "Index Name"?: string;
-  readonly "Index Cond"?: string;
-  readonly Plans?: readonly Plan[];
-}
 
 describe("a database with 100,000 finished runs", () => {
   let db: Database;
@@ -105,15 +98,8 @@ describe("a database with 100,000 finished runs", () => {
     ["clean-remove-runs", "(864000000, '{1,2,3}')"],
     ["clean-choose-jobs", "(864000000, 1000)"],
   ])("%s %s scans neither a whole table nor the history of a DAG", async (name, values) => {
-    for (const mode of ["force_custom_plan", "force_generic_plan"]) {
-      await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
-      const rows = await db.rows<{ "QUERY PLAN": [{ Plan: Plan }] }>(
-        adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`),
-      );
-      const plan = rows[0]?.["QUERY PLAN"][0].Plan;
-      if (!plan) throw new Error(`no plan of ${name}`);
+    for (const [mode, plan] of await plansOf(db, name, values))
       expect(nodes(plan).filter(isLong), `${mode}: ${JSON.stringify(plan)}`).toEqual([]);
-    }
   });
 
   it.each([
@@ -153,8 +139,4 @@ function isLong(node: Plan): boolean {
   if (type === "Seq Scan") return table === "dag_run" || table === "task_instance";
   if (index === "dag_run_pkey" || index === "task_instance_pkey") return condition === undefined;
   return (index?.startsWith("dag_run") ?? false) && !SHORT_CUTS.has(index ?? "");
-}
-
-function nodes(plan: Plan): Plan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodes)];
 }

@@ -13,7 +13,7 @@ import {
   type Range,
 } from "./query.ts";
 
-export interface DagRunRow {
+export interface DagRunRow extends RunVersionColumns {
   readonly id: number;
   readonly dag_id: string;
   readonly run_id: string;
@@ -40,11 +40,18 @@ export interface DagRunRow {
   readonly owner_job: number | null;
   /** The task that created it; null: none, or its run is deleted. */
   readonly parent: RunParent | null;
+}
+
+/** The version `v` of a run. */
+export interface RunVersionColumns {
   readonly version_id: number;
   readonly version_number: number;
   readonly version_created_at: Date;
   readonly bundle_hash: string;
 }
+
+export const RUN_VERSION_COLUMNS =
+  "r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash";
 
 interface RunParent {
   readonly dag_id: string;
@@ -59,13 +66,33 @@ type StoredRow = Omit<DagRunRow, "parent"> & {
   readonly parent: (Omit<RunParent, "place"> & { readonly id: number; readonly version_id: number }) | null;
 };
 
-export interface DagRunFilter {
+/** The filter by run that lists of runs, task instances and outputs share. */
+export interface RunFilter {
   /** Absent: all DAGs. */
   readonly dagIds?: readonly string[];
   readonly dagIdPattern?: string;
   readonly dagIdPrefix?: string;
+  readonly runIds?: readonly string[];
   readonly runIdPattern?: string;
   readonly runIdPrefix?: string;
+  readonly runAfter?: Range<Date>;
+  readonly logicalDate?: Range<Date>;
+}
+
+/** The conditions on the run `r`. */
+export function runConditions(filter: RunFilter): Conditions {
+  return new Conditions()
+    .oneOf("r.dag_id", filter.dagIds)
+    .matches("r.dag_id", filter.dagIdPattern)
+    .startsWith("r.dag_id", filter.dagIdPrefix)
+    .oneOf("r.run_id", filter.runIds)
+    .matches("r.run_id", filter.runIdPattern)
+    .startsWith("r.run_id", filter.runIdPrefix)
+    .between("r.run_after", filter.runAfter)
+    .between("r.logical_date", filter.logicalDate);
+}
+
+export interface DagRunFilter extends RunFilter {
   readonly userPattern?: string;
   readonly userPrefix?: string;
   readonly states?: readonly string[];
@@ -74,8 +101,6 @@ export interface DagRunFilter {
   readonly versions?: readonly number[];
   readonly bundleHash?: string;
   readonly confContains?: string;
-  readonly runAfter?: Range<Date>;
-  readonly logicalDate?: Range<Date>;
   /** By logical date or, for a run without one, by `run_after`. */
   readonly runDate?: Range<Date>;
   readonly startedAt?: Range<Date>;
@@ -215,7 +240,7 @@ const MAX_TRIES = `CASE WHEN r.try_number > 1 OR r.retry_at IS NOT NULL
 
 const COLUMNS = `r.id, r.dag_id, r.run_id, r.run_type, r.state, r.logical_date, r.interval_start, r.interval_end, r.run_after,
   r.conf, r.triggered_by, r.triggering_user, r.note, r.end_reason, r.partition_key, r.queued_at, r.started_at, r.ended_at, r.owner_job,
-  r.try_number, r.retry_at, ${MAX_TRIES} AS max_tries, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash,
+  r.try_number, r.retry_at, ${MAX_TRIES} AS max_tries, ${RUN_VERSION_COLUMNS},
   CASE WHEN p.id IS NOT NULL THEN json_build_object('dag_id', p.dag_id, 'dag_run_id', p.run_id, 'task_id', r.parent_task_id,
     'map_index', r.parent_map_index, 'is_sub_dag', r.parent_try IS NOT NULL,
     'id', p.id, 'version_id', p.version_id) END AS parent`;
@@ -224,12 +249,7 @@ const FROM =
   "dag_run r JOIN dag_version v ON v.id = r.version_id LEFT JOIN dag_run p ON p.id = r.parent_run_id";
 
 function conditions(filter: DagRunFilter): Conditions {
-  const where = new Conditions()
-    .oneOf("r.dag_id", filter.dagIds)
-    .matches("r.dag_id", filter.dagIdPattern)
-    .startsWith("r.dag_id", filter.dagIdPrefix)
-    .matches("r.run_id", filter.runIdPattern)
-    .startsWith("r.run_id", filter.runIdPrefix)
+  const where = runConditions(filter)
     .matches("r.triggering_user", filter.userPattern)
     .startsWith("r.triggering_user", filter.userPrefix)
     .oneOf("r.state", filter.states)
@@ -237,8 +257,6 @@ function conditions(filter: DagRunFilter): Conditions {
     .oneOf("r.run_type", filter.runKinds)
     .oneOf("v.number", filter.versions)
     .equals("v.bundle_hash", filter.bundleHash)
-    .between("r.run_after", filter.runAfter)
-    .between("r.logical_date", filter.logicalDate)
     .between(RUN_DATE, filter.runDate)
     .between("r.started_at", filter.startedAt)
     .between("r.ended_at", filter.endedAt)

@@ -104,20 +104,9 @@ const WITHOUT_EVENT = `CASE WHEN ${OUTCOME_KIND} <> 'event' THEN d.outcome END`;
 const COLUMNS = `d.try_number, d.trigger_id, d.kind, d.name, d.method, d.on_timeout, d.deferred_at, d.timeout_at, d.fired_at,
   d.ended_at, d.end_kind, ${OUTCOME_KIND} AS outcome_kind, octet_length(d.outcome::text) AS outcome_bytes`;
 
-interface WaitColumns {
+interface WaitColumns extends Omit<CurrentWait, "trigger">, Omit<WaitedTrigger, "id" | "triggerer"> {
   readonly place: number;
-  readonly kind: string;
-  readonly deferred_at: Date;
-  readonly timeout_at: Date | null;
-  readonly fired_at: Date | null;
   readonly trigger_id: number | null;
-  readonly args: Json;
-  readonly fired: readonly number[] | null;
-  readonly queue: string;
-  readonly state: TriggerState;
-  readonly wake_at: Date | null;
-  readonly created_at: Date;
-  readonly polled_at: Date | null;
   readonly owner_job: number | null;
 }
 

@@ -29,6 +29,13 @@ interface InstanceKey {
   readonly version_id: number;
 }
 
+/** An instance with its run, as lists show it. */
+export interface PlacedInstance extends InstanceKey {
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly place: MapPlace;
+}
+
 const NOWHERE: MapPlace = { path: null, label: null };
 
 /** In the order of the rows. Without mapped instances there is no query, without nested maps there are two short ones. */
@@ -50,6 +57,14 @@ export async function readMapPlaces(
       label: labels.get(`${dag_run_id} ${map_index} ${task_id}`) ?? null,
     };
   });
+}
+
+export async function withMapPlaces<R extends InstanceKey>(
+  connection: Connection,
+  rows: readonly R[],
+): Promise<(R & { readonly place: MapPlace })[]> {
+  const places = await readMapPlaces(connection, rows);
+  return rows.map((row, index) => ({ ...row, place: places[index]! }));
 }
 
 async function readLabels(

@@ -1,16 +1,9 @@
 /** The task instances that occupy slots of a pool, or of a limit that the engine counts like a pool. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { type MapPlace, readMapPlaces } from "./map-places.ts";
+import { type PlacedInstance, withMapPlaces } from "./map-places.ts";
 
-export interface PoolHolder {
-  readonly dag_run_id: number;
-  readonly version_id: number;
-  readonly dag_id: string;
-  readonly run_id: string;
-  readonly task_id: string;
-  readonly map_index: number;
-  readonly place: MapPlace;
+export interface PoolHolder extends PlacedInstance {
   readonly state: string;
   readonly slots: number;
 }
@@ -37,9 +30,5 @@ export async function readPoolHolders(
     pool,
     limit,
   ]);
-  const places = await readMapPlaces(connection, rows);
-  return {
-    holders: rows.map((row, index) => ({ ...row, place: places[index]! })),
-    total: rows[0]?.total ?? 0,
-  };
+  return { holders: await withMapPlaces(connection, rows), total: rows[0]?.total ?? 0 };
 }

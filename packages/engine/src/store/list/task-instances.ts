@@ -1,9 +1,10 @@
 /** Task instances and their earlier tries, as the API lists them. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
+import { RUN_VERSION_COLUMNS, type RunFilter, type RunVersionColumns, runConditions } from "./dag-runs.ts";
 import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
 import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
-import { type MapPlace, readMapPlaces } from "./map-places.ts";
+import { type MapPlace, withMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -14,7 +15,7 @@ import {
   type Range,
 } from "./query.ts";
 
-export interface TaskInstanceRow {
+export interface TaskInstanceRow extends RunVersionColumns {
   readonly dag_run_id: number;
   readonly dag_id: string;
   readonly run_id: string;
@@ -47,20 +48,10 @@ export interface TaskInstanceRow {
   readonly place: MapPlace;
   /** For an upstream_failed instance: the failed instance at the start of the chain, if known. */
   readonly failed_upstream: FailedUpstreamRow | null;
-  readonly version_id: number;
-  readonly version_number: number;
-  readonly version_created_at: Date;
-  readonly bundle_hash: string;
 }
 
-export interface TaskInstanceFilter {
-  readonly dagIds?: readonly string[];
-  readonly runIds?: readonly string[];
+export interface TaskInstanceFilter extends RunFilter {
   readonly taskIds?: readonly string[];
-  readonly dagIdPattern?: string;
-  readonly dagIdPrefix?: string;
-  readonly runIdPattern?: string;
-  readonly runIdPrefix?: string;
   readonly taskIdPattern?: string;
   readonly taskIdPrefix?: string;
   readonly groupId?: string;
@@ -80,8 +71,6 @@ export interface TaskInstanceFilter {
   readonly mapIndexes?: readonly number[];
   readonly mapIndexPattern?: string;
   readonly mapIndexPrefix?: string;
-  readonly runAfter?: Range<Date>;
-  readonly logicalDate?: Range<Date>;
   readonly startedAt?: Range<Date>;
   readonly endedAt?: Range<Date>;
   readonly durationSeconds?: Range<number>;
@@ -209,8 +198,8 @@ async function complete(connection: Connection, rows: readonly BareRow[]): Promi
   const deferred = rows.filter((row) => row.state === "deferred");
   const waits = await readCurrentWaits(connection, deferred);
   const byRow = new Map(deferred.map((row, index) => [row, waits[index] ?? null]));
-  const places = await readMapPlaces(connection, rows);
-  const placed = rows.map((row, index) => ({ ...row, wait: byRow.get(row) ?? null, place: places[index]! }));
+  const waiting = rows.map((row) => ({ ...row, wait: byRow.get(row) ?? null }));
+  const placed = await withMapPlaces(connection, waiting);
   const implied = placed.filter((row) => row.state === "upstream_failed");
   const failures = await readFailedUpstream(connection, implied);
   const failureOf = new Map(implied.map((row, index) => [row, failures[index] ?? null]));
@@ -243,7 +232,7 @@ const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queue
 const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.hostname, x.pid, x.reason`;
 const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,
   ${OWN_COLUMNS}, t.retry_at, t.pool, t.pool_slots, t.limit_key, t.queue, t.priority_weight, t.executor, t.operator,
-  t.note, r.version_id, v.number AS version_number, v.created_at AS version_created_at, v.bundle_hash`;
+  t.note, ${RUN_VERSION_COLUMNS}`;
 
 const FROM =
   "task_instance t JOIN dag_run r ON r.id = t.dag_run_id JOIN dag_version v ON v.id = r.version_id";
@@ -257,14 +246,8 @@ function addressed({ dagId, runId, taskId, mapIndex }: InstanceAddress): Conditi
 }
 
 function conditions(filter: TaskInstanceFilter): Conditions {
-  const where = new Conditions()
-    .oneOf("r.dag_id", filter.dagIds)
-    .oneOf("r.run_id", filter.runIds)
+  const where = runConditions(filter)
     .oneOf("t.task_id", filter.taskIds)
-    .matches("r.dag_id", filter.dagIdPattern)
-    .startsWith("r.dag_id", filter.dagIdPrefix)
-    .matches("r.run_id", filter.runIdPattern)
-    .startsWith("r.run_id", filter.runIdPrefix)
     .matches("t.task_id", filter.taskIdPattern)
     .startsWith("t.task_id", filter.taskIdPrefix)
     .oneOf("t.state", filter.states)
@@ -283,8 +266,6 @@ function conditions(filter: TaskInstanceFilter): Conditions {
     .oneOf("t.map_index", filter.mapIndexes)
     .matches(RENDERED_MAP_INDEX, filter.mapIndexPattern)
     .startsWith(RENDERED_MAP_INDEX, filter.mapIndexPrefix)
-    .between("r.run_after", filter.runAfter)
-    .between("r.logical_date", filter.logicalDate)
     .between("t.started_at", filter.startedAt)
     .between("t.ended_at", filter.endedAt)
     .between(DURATION, filter.durationSeconds)

@@ -5,18 +5,11 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { type MapPlace, readMapPlaces } from "./map-places.ts";
+import { type PlacedInstance, withMapPlaces } from "./map-places.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
 import { alive, FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
-export interface WaitRow {
-  readonly dag_run_id: number;
-  readonly version_id: number;
-  readonly dag_id: string;
-  readonly run_id: string;
-  readonly task_id: string;
-  readonly map_index: number;
-  readonly place: MapPlace;
+export interface WaitRow extends PlacedInstance {
   readonly try_number: number;
   readonly trigger_id: number;
   readonly kind: string;
@@ -70,8 +63,7 @@ export async function listWaiting(
   if (attempts.length === 0) return { ...chosen, rows: [] };
   // A wait that ended between the two statements is missing, which is correct.
   const rows = await connection.rows<Omit<WaitRow, "place">>(DETAILS, [attempts]);
-  const places = await readMapPlaces(connection, rows);
-  return { ...chosen, rows: rows.map((row, index) => ({ ...row, place: places[index]! })) };
+  return { ...chosen, rows: await withMapPlaces(connection, rows) };
 }
 
 function conditions(filter: WaitFilter): Conditions {

@@ -4,7 +4,8 @@ import type { LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import { type StoredValue, withReferences } from "../output/output-objects.ts";
-import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+import { type RunFilter, runConditions } from "./dag-runs.ts";
+import { COUNTED_EXACTLY, type Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 export interface XComRow {
   readonly dag_id: string;
@@ -17,22 +18,14 @@ export interface XComRow {
   readonly run_after: Date;
 }
 
-export interface XComFilter {
-  readonly dagIds?: readonly string[];
-  readonly runIds?: readonly string[];
+export interface XComFilter extends RunFilter {
   readonly taskIds?: readonly string[];
   readonly mapIndex?: number;
   readonly key?: string;
   readonly keyPattern?: string;
   readonly keyPrefix?: string;
-  readonly dagIdPattern?: string;
-  readonly dagIdPrefix?: string;
-  readonly runIdPattern?: string;
-  readonly runIdPrefix?: string;
   readonly taskIdPattern?: string;
   readonly taskIdPrefix?: string;
-  readonly logicalDate?: Range<Date>;
-  readonly runAfter?: Range<Date>;
 }
 
 export const XCOM_ORDER = {
@@ -90,20 +83,12 @@ const COLUMNS =
 const FROM = "xcom x JOIN dag_run r ON r.id = x.dag_run_id";
 
 function conditions(filter: XComFilter): Conditions {
-  return new Conditions()
-    .oneOf("r.dag_id", filter.dagIds)
-    .oneOf("r.run_id", filter.runIds)
+  return runConditions(filter)
     .oneOf("x.task_id", filter.taskIds)
     .equals("x.map_index", filter.mapIndex)
     .equals("x.key", filter.key)
     .matches("x.key", filter.keyPattern)
     .startsWith("x.key", filter.keyPrefix)
-    .matches("r.dag_id", filter.dagIdPattern)
-    .startsWith("r.dag_id", filter.dagIdPrefix)
-    .matches("r.run_id", filter.runIdPattern)
-    .startsWith("r.run_id", filter.runIdPrefix)
     .matches("x.task_id", filter.taskIdPattern)
-    .startsWith("x.task_id", filter.taskIdPrefix)
-    .between("r.logical_date", filter.logicalDate)
-    .between("r.run_after", filter.runAfter);
+    .startsWith("x.task_id", filter.taskIdPrefix);
 }

@@ -1,10 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
+import { interleaved } from "../../../test/support/interleaved.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { jitterOf } from "../../model/index.ts";
 import { setPaused } from "../dag/dag-settings.ts";
-import { adhoc, type Connection, type Database, type Statement } from "../database/database.ts";
+import { adhoc, type Database } from "../database/database.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "./due-runs.ts";
 
 let db: Database;
@@ -190,21 +191,13 @@ it("checks again under the lock before it plans a continuous DAG", async () => {
   await seedDag(db, "loop", { schedule: { kind: "continuous" }, maxActiveRuns: 1 });
   await db.rows(adhoc("UPDATE dag SET next_run_after = NULL"));
   const statements: string[] = [];
-  const interleaved = {
-    transaction: <T>(work: (tx: Connection) => Promise<T>) =>
-      db.transaction((tx) =>
-        work({
-          ...tx,
-          rows: async <R>(statement: Statement, values?: readonly unknown[]) => {
-            const rows = await tx.rows<R>(statement, values);
-            // A run that was created after the locking statement began.
-            if (statements.push(statement.name) === 1) await seedRuns(db, "loop");
-            return rows;
-          },
-        }),
-      ),
-  };
-  expect(await planContinuous(interleaved as Database)).toBe(0);
+  const meanwhile = interleaved(db, {
+    after: async (statement) => {
+      // A run that was created after the locking statement began.
+      if (statements.push(statement) === 1) await seedRuns(db, "loop");
+    },
+  });
+  expect(await planContinuous(meanwhile)).toBe(0);
   expect(statements).toHaveLength(2);
 });
 

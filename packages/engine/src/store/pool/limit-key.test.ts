@@ -1,9 +1,9 @@
 import { expect, it } from "vitest";
 import { taskManifest } from "../../../test/reference/manifests.ts";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
+import { clearRun } from "../../../test/support/run-edits.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc } from "../database/database.ts";
-import { clearTasks } from "../edit/clear-tasks.ts";
 import { limitKeyOf, limitNames } from "./limit-key.ts";
 
 it("names the limits that count an instance, and splits into them", () => {
@@ -33,14 +33,7 @@ it("stays the same when a run moves to another version", async () => {
     const dag = { dagId: "d", ...(limit !== undefined && { maxActiveTasksPerDag: limit }) };
     await seedDag(db, "d", { tasks, ...dag });
     await db.rows(adhoc("UPDATE task_instance SET state = 'success'"));
-    const edit = {
-      only: "any",
-      resetRuns: true,
-      latestVersion: true,
-      refuseRunning: false,
-      dryRun: false,
-    } as const;
-    await db.transaction((tx) => clearTasks(tx, { runs: [{ dagRunId: run, tasks: null }], ...edit }));
+    await db.transaction((tx) => clearRun(tx, run, { latestVersion: true }));
     const sql = "SELECT task_id, limit_key FROM task_instance ORDER BY task_id";
     expect(await db.rows(adhoc(sql))).toEqual([
       { task_id: "few", limit_key: limitKeyOf(dag, tasks[1]!) },

@@ -54,7 +54,7 @@ export interface InstanceColumns {
   readonly operators: readonly string[];
 }
 
-export const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
+const CLAIMED = `r.id, ${RUN_COLUMNS}, r.version_id, r.generation, r.try_number, r.retry_at, r.ending,
   r.end_reason, r.parent_try, d.is_paused, v.task_count, v.first_tasks`;
 
 export const CLAIM_TASKS = 20_000;
@@ -184,6 +184,20 @@ const INSERT_INSTANCES = statement(
    ON CONFLICT DO NOTHING`,
 );
 
+/** Gives the runs in `orphan` to job $1, with at most $3 tasks together. `more`: further columns to set. */
+export const takeOrphans = (more = "") =>
+  `chosen AS (
+     SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
+     WHERE o.before < $3
+   ), moved AS (
+     UPDATE dag_run r SET owner_job = $1, owned_since = now(), generation = r.generation + 1${more}
+     FROM chosen WHERE r.id = chosen.id
+     RETURNING r.*
+   )
+   SELECT ${CLAIMED}, false AS is_fresh
+   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
+   ORDER BY r.id`;
+
 /** Runs `r` of dead owners `j` that match the condition: at most $2, with $3 tasks together, for job $1. */
 export const takeOverWhere = (condition: string) =>
   `WITH orphan AS (
@@ -193,17 +207,7 @@ export const takeOverWhere = (condition: string) =>
        AND ${isFree("r")} AND ${condition}
      ORDER BY r.id LIMIT $2
      FOR UPDATE OF r SKIP LOCKED
-   ), chosen AS (
-     SELECT id FROM (SELECT id, sum(task_count) OVER (ORDER BY id) - task_count AS before FROM orphan) o
-     WHERE o.before < $3
-   ), moved AS (
-     UPDATE dag_run r SET owner_job = $1, owned_since = now(), generation = r.generation + 1, backfill_id = NULL
-     FROM chosen WHERE r.id = chosen.id
-     RETURNING r.*
-   )
-   SELECT ${CLAIMED}, false AS is_fresh
-   FROM moved r JOIN dag_version v ON v.id = r.version_id JOIN dag d ON d.dag_id = r.dag_id
-   ORDER BY r.id`;
+   ), ${takeOrphans(", backfill_id = NULL")}`;
 
 const TAKE_OVER = statement("claim-take-over", takeOverWhere(isServed("r.dag_id", "$4")));
 

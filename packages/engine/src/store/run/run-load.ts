@@ -1,9 +1,21 @@
 /** Loading a run: its task instances, the tasks that branches skipped, and outputs for the inputs of its tasks. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { LargeValue } from "../../model/index.ts";
+import { isTaskState, type LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type StoredValue, withReferences } from "../output/output-objects.ts";
+
+/** The part of a row that every model of the run needs. */
+export function instanceFacts(row: LoadedInstance) {
+  return {
+    taskId: row.task_id,
+    mapIndex: row.map_index,
+    state: isTaskState(row.state) ? row.state : "pending",
+    tryNumber: row.try_number,
+    maxTries: row.max_tries,
+    attempt: row.attempt,
+  } as const;
+}
 
 export interface LoadedInstance {
   readonly dag_run_id: number;

@@ -2,9 +2,10 @@
 import type { TaskManifest } from "@tradewind/sdk/manifest";
 import { beforeEach, expect, it } from "vitest";
 import { seedDag, seedJob } from "../../../test/support/catalogue-seed.ts";
+import { interleaved } from "../../../test/support/interleaved.ts";
 import { NO_TASKS } from "../../../test/support/no-tasks.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
-import { adhoc, type Connection, type Database, type Statement } from "../database/database.ts";
+import { adhoc, type Database } from "../database/database.ts";
 import { startQueuedRuns } from "./run-claim.ts";
 import { makeWay } from "./run-slots.ts";
 
@@ -107,19 +108,12 @@ it("ignores DAGs without tasks that depend on the past, paused DAGs, and DAGs be
 it("checks again under the lock: a run whose owner has stored a task meanwhile keeps its run slot", async () => {
   const [a, b] = [await run(6, "running"), await run(7, "running")];
   const early = await run(3, "queued");
-  const interleaved = {
-    transaction: <T>(work: (tx: Connection) => Promise<T>) =>
-      db.transaction((tx) =>
-        work({
-          ...tx,
-          rows: async <R>(statement: Statement, values?: readonly unknown[]) => {
-            if (statement.name === "places-locked") await setTask(b, "queued");
-            return tx.rows<R>(statement, values);
-          },
-        }),
-      ),
-  };
-  expect(await way(interleaved as Database)).toEqual({ started: [early], wentBack: [a] });
+  const meanwhile = interleaved(db, {
+    before: async (statement) => {
+      if (statement === "places-locked") await setTask(b, "queued");
+    },
+  });
+  expect(await way(meanwhile)).toEqual({ started: [early], wentBack: [a] });
 });
 
 it("skips locked rows and does not wait", async () => {

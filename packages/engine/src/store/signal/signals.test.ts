@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { waitingForLock } from "../../../test/support/catalogue-seed.ts";
+import { openTransaction } from "../../../test/support/open-transaction.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { adhoc, type Database, type Transaction } from "../database/database.ts";
 import { type SignalDraft, sendSignals } from "./signals.ts";
@@ -31,23 +32,7 @@ async function settled(after = LOG_BEGIN): ReturnType<typeof read> {
 
 const all = { namespace: "%", keys: ["%"], sender: null, afterVersion: null, since: null };
 
-/** A transaction that stays open until committed. */
-async function open(work: (tx: Transaction) => Promise<unknown>) {
-  const done = Promise.withResolvers<void>();
-  const began = Promise.withResolvers<void>();
-  const ended = db.transaction(async (tx) => {
-    await work(tx);
-    began.resolve();
-    await done.promise;
-  });
-  await Promise.race([began.promise, ended]);
-  return {
-    commit: async () => {
-      done.resolve();
-      await ended;
-    },
-  };
-}
+const open = (work: (tx: Transaction) => Promise<unknown>) => openTransaction(db, work);
 
 describe("the log", () => {
   it("is not read past an open transaction, even if later ones have committed", async () => {

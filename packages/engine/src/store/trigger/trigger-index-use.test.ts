@@ -4,6 +4,7 @@
  */
 import { beforeAll, describe, expect, it } from "vitest";
 import { seedDag, seedRuns } from "../../../test/support/catalogue-seed.ts";
+import { nodes, type Plan, type PlanRow, planOf, plansOf } from "../../../test/support/query-plan.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { seedTriggerer } from "../../../test/support/trigger-seed.ts";
 import { adhoc, call, type Database } from "../database/database.ts";
@@ -33,14 +34,6 @@ import {
   unwaitedTriggers,
   waitEndsOf,
 } from "./triggers.ts";
-
-interface Plan {
-  readonly "Node Type": string;
-  readonly "Relation Name"?: string;
-  readonly "Index Name"?: string;
-  readonly "Index Cond"?: string;
-  readonly Plans?: readonly Plan[];
-}
 
 const COLD = 100_000;
 
@@ -91,11 +84,7 @@ describe("a database with 100,000 cold triggers, as many timed ones and their wa
     ["trigger-lock-due", "(1000)"],
     ["timed-next-run", ""],
   ])("is not scanned by %s", async (name, values) => {
-    for (const mode of ["force_custom_plan", "force_generic_plan"]) {
-      await db.rows(adhoc(`SET plan_cache_mode = ${mode}`));
-      const rows = await db.rows<PlanRow>(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`));
-      expectShort(rows, `${mode} ${name}`);
-    }
+    for (const [mode, plan] of await plansOf(db, name, values)) expectShort(plan, `${mode} ${name}`);
   });
 
   it.each([
@@ -133,7 +122,7 @@ describe("a database with 100,000 cold triggers, as many timed ones and their wa
     ["engine-find-new-calls", "('{1}', '{name10}', 100)"],
   ])("is read by key in %s", async (name, values) => {
     const [rows = []] = await db.pipeline([call(adhoc(`EXPLAIN (FORMAT JSON) EXECUTE "${name}"${values}`))]);
-    expectShort(rows as PlanRow[], name);
+    expectShort(planOf(rows as PlanRow[]), name);
   });
 
   it("claims due triggers without reading others", async () => {
@@ -194,28 +183,13 @@ async function runEverything(db: Database, jobId: number): Promise<void> {
   await releaseAllTriggers(db, -1);
 }
 
-interface PlanRow {
-  readonly "QUERY PLAN": [{ Plan: Plan }];
-}
-
 const LARGE = new Set(["trigger", "deferral", "signal", "dag_run", "task_instance"]);
 
-function expectShort(rows: readonly PlanRow[], what: string): void {
-  const plan = planOf(rows);
+function expectShort(plan: Plan, what: string): void {
   const long = nodes(plan).filter(
     (node) =>
       LARGE.has(node["Relation Name"] ?? "") &&
       (node["Node Type"] === "Seq Scan" || (node["Index Name"]?.endsWith("_pkey") && !node["Index Cond"])),
   );
   expect(long, `${what}: ${JSON.stringify(plan)}`).toEqual([]);
-}
-
-function planOf(rows: readonly PlanRow[]): Plan {
-  const plan = rows[0]?.["QUERY PLAN"][0].Plan;
-  if (!plan) throw new Error("no plan");
-  return plan;
-}
-
-function nodes(plan: Plan): Plan[] {
-  return [plan, ...(plan.Plans ?? []).flatMap(nodes)];
 }

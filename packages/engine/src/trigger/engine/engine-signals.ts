@@ -6,8 +6,9 @@
  * Matches stay here until `take` returns them: a poll that fails half way loses nothing.
  */
 import type { SignalArgs, SignalEvent } from "@tradewind/sdk/builtin-triggers";
+import { RESERVED_NAMESPACES } from "@tradewind/sdk/signal-names";
 import { fitsWait, hasWildcard, type SignalFacts } from "../../model/index.ts";
-import { isReserved, likePattern, RESERVED_NAMESPACES } from "../../model/signal/signal-names.ts";
+import { isReserved, likePattern } from "../../model/signal/signal-names.ts";
 import type { Database } from "../../store/database/database.ts";
 import {
   comparePositions,

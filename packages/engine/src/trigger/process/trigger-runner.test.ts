@@ -265,14 +265,17 @@ it("has a process only while there is something to run", async () => {
   onTestFinished(() => runner.close(0));
   const up = Promise.withResolvers<void>();
   const ignore = () => {};
-  await runner.start({
-    outcome: () => up.resolve(),
+  const others = {
     log: ignore,
     polled: ignore,
     ceased: ignore,
     members: ignore,
     blocked: ignore,
     ignoredAbort: ignore,
+  };
+  await runner.start({
+    outcome: () => up.resolve(),
+    ...others,
   });
   expect(runner.pid).toBeUndefined();
   expect(performance.now() - runner.progressAt()).toBeLessThan(1_000);
@@ -288,12 +291,7 @@ it("has a process only while there is something to run", async () => {
   onTestFinished(() => spare.close(0));
   await spare.start({
     outcome: () => again.resolve(),
-    log: ignore,
-    polled: ignore,
-    ceased: ignore,
-    members: ignore,
-    blocked: ignore,
-    ignoredAbort: ignore,
+    ...others,
   });
   // Added while the child is about to end: the next child runs it.
   spare.run([{ id: 2, kind: "tradewind.datetime", args: { moment }, bundlePath: null }]);

@@ -16,7 +16,7 @@ import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { FiredWait } from "../../store/trigger/trigger-fire.ts";
-import { dagsOfRuns, subscribersOf, waitEndsOf } from "../../store/trigger/triggers.ts";
+import { dagsOfRuns, type Subscriber, subscribersOf, waitEndsOf } from "../../store/trigger/triggers.ts";
 import type { IgnoredAbort } from "../contract.ts";
 
 export interface TriggerLogOptions {
@@ -52,14 +52,7 @@ interface Said {
 }
 
 /** The location of a wait's log. */
-interface Place {
-  readonly dag_id: string;
-  readonly dag_run_id: number;
-  readonly task_id: string;
-  readonly map_index: number;
-  readonly try_number: number;
-  readonly attempt: string;
-}
+type Place = Omit<Subscriber, "trigger_id">;
 
 interface Topic {
   readonly id: number;

@@ -3,7 +3,7 @@
 import type { StandardIssue, StandardSchemaV1 } from "../../check/standard-schema.ts";
 import type { Json } from "../../manifest.ts";
 import type { ConditionNode } from "../../schedule/condition.ts";
-import { fitsPattern } from "../../signal/signal-key.ts";
+import { fitsPattern } from "../../signal/signal-names.ts";
 
 type Leaf = Extract<ConditionNode, { kind: "signal" }>;
 
