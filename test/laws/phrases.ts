@@ -1,10 +1,10 @@
 /** Phrases that docs, comments, messages and test titles do without, each with what to write instead. */
-export interface Phrase {
+interface Phrase {
   readonly pattern: RegExp;
   readonly instead: string;
 }
 
-export const PHRASES: readonly Phrase[] = [
+const PHRASES: readonly Phrase[] = [
   { pattern: /(?<!["'`])\b[Nn]obody\b/, instead: "no process, no task, no user: name what is missing" },
   { pattern: /\bsomebody\b/i, instead: "a user, another process: name it" },
   { pattern: /\bwho(?:so)?ever\b/i, instead: "any user, the process that …" },
@@ -23,7 +23,7 @@ export const PHRASES: readonly Phrase[] = [
   { pattern: /\bmakes? way\b/i, instead: "yields" },
 ];
 
-export interface PhraseUse {
+interface PhraseUse {
   readonly line: number;
   readonly text: string;
   readonly instead: string;
