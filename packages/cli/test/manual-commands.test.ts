@@ -203,7 +203,7 @@ describe("tasks why", () => {
       each.setStopping("serve", "ada");
     });
     expect(await why("why", "train")).toMatch(
-      /^train is none\n {2}because it waits for a signal: all\(a, b\); b is missing \[SIGNAL\]\n {2}because its rule .*\n {4}because load is running/,
+      /^train is pending\n {2}because it waits for a signal: all\(a, b\); b is missing \[SIGNAL\]\n {2}because its rule .*\n {4}because load is running/,
     );
     expect(await why("why", "report")).toContain("because its next tick is at 2026-01-01 11:00:00Z");
     expect(await why("why", "serve")).toBe("serve is running\n  it is being stopped by ada [STOPPING]\n");

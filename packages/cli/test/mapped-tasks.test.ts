@@ -55,7 +55,7 @@ it("shows indexes with labels or paths, and accepts each of them", async () => {
   const { stdout } = await tw("tasks", "list", "maps", "r1");
   expect(stdout).toMatch(/^load\[0\] +success/m);
   expect(stdout).toMatch(/^load\[1\] +south +failed/m);
-  expect(stdout).toMatch(/^load\[2\] +far{37}… +none/m);
+  expect(stdout).toMatch(/^load\[2\] +far{37}… +pending/m);
   expect(stdout).toMatch(/^each\.work\[0\] +2\/0 +success/m);
   expect((await tw("tasks", "list", "maps", "r1", "--json")).stdout).toContain(LONG);
   const cleared = async (task: string, which: string) =>
@@ -111,7 +111,7 @@ it("explains the effect of an empty nested list, and accepts the instance that s
 it("counts the instances of a map by state, and lists them if the given one does not exist", async () => {
   const { stdout } = await tw("tasks", "why", "maps", "r1", "load");
   expect(stdout).toBe(
-    "load has 3 instances: 1 failed, 1 none, 1 success\n" +
+    "load has 3 instances: 1 failed, 1 pending, 1 success\n" +
       "  load[1] south is failed: It has ended: failed. [FINISHED]\n" +
       `  load[2] ${LONG} is not started: Nothing blocks it: the scheduler is about to queue it. [READY]\n`,
   );

@@ -125,7 +125,7 @@ describe("dags", () => {
     );
     const why = await tw("tasks", "why", "slow", "paused", "count");
     expect(why.stdout).toMatch(
-      /^count is none\n {2}because DAG "slow" is paused: its runs do not start\..* \[DAG_PAUSED\]\n$/,
+      /^count is pending\n {2}because DAG "slow" is paused: its runs do not start\..* \[DAG_PAUSED\]\n$/,
     );
     expect(await json("tasks", "why", "slow", "paused", "count")).toMatchObject({
       reasons: [{ code: "DAG_PAUSED" }],
@@ -307,7 +307,7 @@ describe("tasks", () => {
     await tw("dags", "trigger", "slow", "--run-id", "why", "--conf", '{"lines":600}');
     await expect
       .poll(async () => (await tw("tasks", "why", "slow", "why", "after")).stdout, { timeout: 20_000 })
-      .toMatch(/after is none\n +because .*allSuccess.*\n +because count is running for/);
+      .toMatch(/after is pending\n +because .*allSuccess.*\n +because count is running for/);
     await tw("runs", "cancel", "slow", "why", "--yes");
   });
 

@@ -73,7 +73,7 @@ it("names the first failure of a chain and the command for its log in `tasks why
 
 it("follows dependsOnPast over several runs in `tasks why`", async () => {
   const { stdout } = await tw("tasks", "why", "etl", "day 4", "append");
-  expect(stdout).toBe(`append is none
+  expect(stdout).toBe(`append is pending
   because it depends on its own success in run "day 3", which in turn waits for the run before it. The first of 3 such runs is "day 1": append is upstream_failed [DEPENDS_ON_PAST]
     because append of run day 1 is upstream_failed
       because clean of run day 1 is upstream_failed

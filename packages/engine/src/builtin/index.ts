@@ -8,7 +8,10 @@ import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import { EngineError } from "../service/errors.ts";
 import type { BuiltinKind } from "./builtin-kind.ts";
 
-const KINDS: { readonly [K in keyof BuiltinTriggers]?: () => Promise<BuiltinKind> } = {
+/** Kinds that the triggerer answers by queries of the engine's database, and the combinations of others. */
+type OtherKind = `tradewind.${"dagrun" | "externaltask" | "webhook" | "signal" | "all" | "any"}`;
+
+const KINDS: Readonly<Record<Exclude<keyof BuiltinTriggers, OtherKind>, () => Promise<BuiltinKind>>> = {
   "tradewind.datetime": async () => (await import("./moment.ts")).dateTimeKind,
   "tradewind.timedelta": async () => (await import("./moment.ts")).timeDeltaKind,
   "tradewind.file": async () => (await import("./file.ts")).fileKind,
@@ -39,5 +42,5 @@ export async function checkBuiltin(call: TriggerCall, host: TriggerHost): Promis
 }
 
 async function kindOf(id: string): Promise<BuiltinKind | undefined> {
-  return Object.hasOwn(KINDS, id) ? KINDS[id as keyof BuiltinTriggers]?.() : undefined;
+  return Object.hasOwn(KINDS, id) ? KINDS[id as keyof typeof KINDS]() : undefined;
 }

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { isEnded } from "./driven-event.ts";
 import type { DrivenReference } from "./driven-reference.ts";
+import { EARLY } from "./reference-rules.ts";
 
 export class DrivenOrder {
   readonly #manifest: DagManifest;
@@ -26,7 +27,7 @@ export class DrivenOrder {
       else if (!this.#ended.has(taskId)) this.#ended.set(taskId, now);
       if (!isNew) continue;
       this.#begun.set(taskId, now);
-      if (rule === "always" || rule === "oneDone") continue;
+      if (EARLY.includes(rule)) continue;
       for (const id of upstream) {
         const before = run.task(id).state;
         assert(isEnded(before), `${taskId} begins while its upstream ${id} is ${before}`);

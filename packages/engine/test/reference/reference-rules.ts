@@ -1,6 +1,9 @@
 /** The trigger rules of the reference interpreter, written from their documentation; shares no code with the engine. */
 import type { TriggerRule } from "@tradewind/sdk/manifest";
 
+/** Rules that may decide before all upstream tasks have ended. */
+export const EARLY: readonly TriggerRule[] = ["always", "oneSuccess", "oneFailed", "oneDone"];
+
 export type EndState = "success" | "failed" | "skipped" | "upstream_failed" | "removed";
 export type ReferenceState =
   | EndState

@@ -12,8 +12,8 @@
  * map that contains it, and kept the instance. If both tasks have starts of their own, the downstream task must have begun
  * after the first end of the upstream task: a further start of the upstream task does not repeat the downstream task.
  */
-import type { DagManifest, TriggerRule } from "@tradewind/sdk/manifest";
-import { isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
+import type { DagManifest } from "@tradewind/sdk/manifest";
+import { EARLY, isEnd, judgeByRule, type ReferenceState, type Verdict } from "./reference-rules.ts";
 import { keyOf, type Placed, ReferenceShape } from "./reference-shape.ts";
 
 export interface EndedInstance extends Placed {
@@ -85,9 +85,6 @@ export class Ledger {
     return record;
   }
 }
-
-/** Rules that may decide before all upstream tasks have ended. */
-const EARLY: readonly TriggerRule[] = ["always", "oneSuccess", "oneFailed", "oneDone"];
 
 /** Describes what a successful run has not done. */
 export function unmetDemands(

@@ -1,4 +1,5 @@
 /** Why a deferred task still waits: trigger, start, timeout, and whether a triggerer polls it. */
+import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
 import type { Connection } from "../../store/database/database.ts";
 import type { CurrentWait, WaitedTrigger } from "../../store/list/deferrals.ts";
 import { type JobRow, liveTriggerers } from "../../store/list/jobs.ts";
@@ -13,9 +14,21 @@ const DEFAULT_QUEUE = "default";
 /** Maximum number of characters of a trigger's arguments. */
 const ARGS_SHOWN = 120;
 /** Other kinds may poll or receive events: their polls are mentioned only after the first one. */
-const POLLED_KINDS: ReadonlySet<string> = new Set(
-  ["file", "http", "sql", "s3key", "s3prefix", "rediskey", "process"].map((kind) => `tradewind.${kind}`),
-);
+type PolledKind = {
+  [K in keyof BuiltinTriggers]: BuiltinTriggers[K]["args"] extends { readonly intervalMs: number }
+    ? K
+    : never;
+}[keyof BuiltinTriggers];
+
+const POLLED: Readonly<Record<PolledKind | "tradewind.process", true>> = {
+  "tradewind.file": true,
+  "tradewind.http": true,
+  "tradewind.sql": true,
+  "tradewind.s3key": true,
+  "tradewind.s3prefix": true,
+  "tradewind.rediskey": true,
+  "tradewind.process": true,
+};
 
 export interface Finding {
   readonly code: string;
@@ -67,7 +80,7 @@ function pollerOf(kind: string, trigger: WaitedTrigger): string {
   if (state === "cold" && wake_at === null) return "; it never fires by itself";
   if (state === "cold") return `; it cannot fire before ${iso(wake_at)} and is not polled until then`;
   if (state === "unowned") return "; no triggerer runs it";
-  const unpolled = POLLED_KINDS.has(kind) ? ", not polled yet" : "";
+  const unpolled = Object.hasOwn(POLLED, kind) ? ", not polled yet" : "";
   const polled = polled_at === null ? unpolled : `, last polled at ${iso(polled_at)}`;
   return `; on triggerer ${triggerer?.id} (${triggerer?.hostname})${polled}`;
 }

@@ -1,5 +1,5 @@
 /**
- * The 13 trigger rules: whether a task may start, given the states of its direct upstream instances.
+ * The trigger rules: whether a task may start, given the states of its direct upstream instances.
  *
  * A rule decides as soon as it can ("short circuit"): with the default rule, a task is `upstream_failed` as soon as one
  * upstream failed, in any state of the others. So a verdict may depend on the order in which upstreams end, but "run" never
