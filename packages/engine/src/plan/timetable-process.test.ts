@@ -139,7 +139,7 @@ it("dies with its scheduler, even in an endless loop", async () => {
   );
   const module = pathToFileURL(join(import.meta.dirname, "timetable-process.ts")).href;
   const script = `import { TimetableProcess } from ${JSON.stringify(module)};
-    await new TimetableProcess().ask(${JSON.stringify({ bundle: path, dagId: "x", call })});`;
+    await new TimetableProcess().call(${JSON.stringify({ bundle: path, dagId: "x", call })});`;
   const parent = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", script], {
     stdio: "ignore",
   });

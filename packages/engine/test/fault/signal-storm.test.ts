@@ -74,8 +74,8 @@ test("every signal is stored once and has its effect once, in the order of its k
   const said = (start: RegExp) =>
     logs.filter(({ error = "", message }) => start.test(`${message}: ${error}`)).length;
   const told = {
-    voided: said(/^restarting a signal listener: Another process is active/),
-    unknown: said(/^restarting a signal listener: .*broke before the commit was answered/),
+    voided: said(/^restarting a signal listener: Another process holds/),
+    unknown: said(/^restarting a signal listener: .*broke before the commit was confirmed/),
     refused: said(/^could not process a signal/),
     again: ledger.again(),
   };
