@@ -58,7 +58,7 @@ export class BundlerChild {
   answered = 0;
   readonly #options: BundlerChildOptions;
   readonly #process: ChildProcess;
-  readonly #activeAttempts = new Map<string, DagFile>();
+  readonly #assigned = new Map<string, DagFile>();
   #importing: ImportUnderWay | null = null;
   #timer: NodeJS.Timeout | null = null;
   #patience: NodeJS.Timeout | null = null;
@@ -100,8 +100,8 @@ export class BundlerChild {
     this.#send({ type: "setup", folder: options.folder, outFolder: options.outFolder });
   }
 
-  get activeAttempts(): number {
-    return this.#activeAttempts.size;
+  get assigned(): number {
+    return this.#assigned.size;
   }
 
   get isAlone(): boolean {
@@ -110,20 +110,20 @@ export class BundlerChild {
 
   /** All assigned files but this one, which is being imported: later results for them are ignored. */
   returnQueued(kept: DagFile): DagFile[] {
-    const others = [...this.#activeAttempts.values()].filter((file) => file !== kept);
-    for (const { file } of others) this.#activeAttempts.delete(file);
+    const others = [...this.#assigned.values()].filter((file) => file !== kept);
+    for (const { file } of others) this.#assigned.delete(file);
     return others;
   }
 
   bundle(file: DagFile, pass: number): void {
-    this.#activeAttempts.set(file.file, file);
+    this.#assigned.set(file.file, file);
     if (this.#importing === null) this.#watch(SILENCE_MS);
     this.#send({ type: "bundle", pass, file: file.file, path: file.path });
   }
 
   /** Ends the child and all processes it started. Reports nothing for the assigned files. */
   async stop(): Promise<void> {
-    this.#activeAttempts.clear();
+    this.#assigned.clear();
     this.#unwatch();
     if (this.#gone || this.#process.exitCode !== null || this.#process.signalCode !== null) return;
     const ended = new Promise((resolve) => this.#process.once("exit", resolve));
@@ -143,7 +143,7 @@ export class BundlerChild {
   }
 
   #begin(name: string, inputs: readonly InputStamp[]): void {
-    const file = this.#activeAttempts.get(name);
+    const file = this.#assigned.get(name);
     const importing = file ? { file, inputs } : null;
     this.#importing = importing;
     this.#watch(this.#options.importTimeoutMs);
@@ -152,12 +152,12 @@ export class BundlerChild {
   }
 
   #finish(name: string, result: BundleResult): void {
-    const file = this.#activeAttempts.get(name);
+    const file = this.#assigned.get(name);
     if (!file) return;
-    this.#activeAttempts.delete(name);
+    this.#assigned.delete(name);
     if (this.#importing?.file === file) this.#importing = null;
     this.answered++;
-    if (this.#activeAttempts.size === 0) this.#unwatch();
+    if (this.#assigned.size === 0) this.#unwatch();
     // An import that is under way keeps its own time limit.
     else if (this.#importing === null) this.#watch(SILENCE_MS);
     this.#options.onDone(this, file, explained(result));
@@ -195,7 +195,7 @@ export class BundlerChild {
     this.#unwatch();
     const cause = this.#cause ?? { code: "DAG_IMPORT_CRASHED", text: this.#explain(how) };
     this.#options.onGone(this, {
-      undone: [...this.#activeAttempts.values()],
+      undone: [...this.#assigned.values()],
       importing: this.#importing,
       cause,
     });

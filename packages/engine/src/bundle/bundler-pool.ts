@@ -40,7 +40,7 @@ export interface FileResult {
 }
 
 /** Enough assigned files that esbuild builds the next ones while one is imported. */
-const IN_HAND = 6;
+const MAX_ASSIGNED = 6;
 const FILES_PER_CHILD = 1_000;
 const IDLE_MS = 10_000;
 const MIN_FILES_PER_CHILD = 8;
@@ -136,9 +136,9 @@ export class BundlerPool {
 
   #fill(child: BundlerChild): void {
     while (
-      child.activeAttempts < IN_HAND &&
+      child.assigned < MAX_ASSIGNED &&
       this.#queue.length > 0 &&
-      child.answered + child.activeAttempts < FILES_PER_CHILD
+      child.answered + child.assigned < FILES_PER_CHILD
     ) {
       child.bundle(this.#queue.shift() as DagFile, this.#pass);
     }
@@ -177,7 +177,7 @@ export class BundlerPool {
   }
 
   #done(child: BundlerChild, file: DagFile, result: BundleResult): void {
-    const isWornOut = child.activeAttempts === 0 && child.answered >= FILES_PER_CHILD;
+    const isWornOut = child.assigned === 0 && child.answered >= FILES_PER_CHILD;
     if (child.isAlone || this.#held.delete(file.file) || isWornOut) this.#retire(child);
     this.#answer(file, result);
     this.#feed();

@@ -11,7 +11,7 @@ import { type Follower, isAfter, type LogTail } from "./log-tail.ts";
 import { logFilter, readPosition, type Signal, type SignalFilter, showPosition, signalOf } from "./signal.ts";
 import type { NextOptions, SignalBatch, SignalPlace, Subscription } from "./signal-service.ts";
 
-const MAX_IN_HAND = 20_000;
+const MAX_BUFFERED = 20_000;
 
 export class LogSubscription implements Subscription, Follower {
   readonly filter: SignalFilter;
@@ -22,7 +22,7 @@ export class LogSubscription implements Subscription, Follower {
   #position: LogPosition;
   /** From here on the tail delivers signals; null: not yet, or no longer. */
   #joinedAt: LogPosition | null = null;
-  #activeAttempts: Signal[] = [];
+  #buffer: Signal[] = [];
   #isFollowing = false;
   #isClosed = false;
 
@@ -45,10 +45,10 @@ export class LogSubscription implements Subscription, Follower {
       if (afterVersion !== null && signal.version <= afterVersion) continue;
       if (since !== null && signal.time < since) continue;
       if (sender !== null && signal.sender !== sender) continue;
-      this.#activeAttempts.push(signal);
+      this.#buffer.push(signal);
     }
-    if (this.#activeAttempts.length > MAX_IN_HAND) this.#leave();
-    if (this.#activeAttempts.length > 0 || this.#joinedAt === null) this.#sleep.wake();
+    if (this.#buffer.length > MAX_BUFFERED) this.#leave();
+    if (this.#buffer.length > 0 || this.#joinedAt === null) this.#sleep.wake();
   }
 
   async next(options: NextOptions): Promise<SignalBatch> {
@@ -65,8 +65,8 @@ export class LogSubscription implements Subscription, Follower {
         if (found.length > 0) return this.#batch(found);
         continue;
       }
-      if (joinedAt !== null && this.#activeAttempts.length > 0) {
-        const held = this.#activeAttempts.splice(0, limit);
+      if (joinedAt !== null && this.#buffer.length > 0) {
+        const held = this.#buffer.splice(0, limit);
         const isNew = ({ position }: Signal) => isAfter(readPosition(position), this.#position);
         // It may have started ahead of the tail.
         const taken = isNew(held[0]!) ? held : held.filter(isNew);
@@ -108,6 +108,6 @@ export class LogSubscription implements Subscription, Follower {
     this.#tail.leave(this);
     this.#isFollowing = false;
     this.#joinedAt = null;
-    this.#activeAttempts = [];
+    this.#buffer = [];
   }
 }

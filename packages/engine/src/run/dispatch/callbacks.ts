@@ -39,7 +39,7 @@ const MAX_DEATHS = 3;
 
 export class Callbacks {
   readonly #options: CallbacksOptions;
-  readonly #activeAttempts = new Set<string>();
+  readonly #running = new Set<string>();
   /** Callbacks that have run and whose row is not deleted, with the error if they threw. */
   readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
@@ -53,13 +53,13 @@ export class Callbacks {
 
   /** The number of active callbacks. */
   get size(): number {
-    return this.#activeAttempts.size;
+    return this.#running.size;
   }
 
   /** Never rejects: a callback that could not be submitted is adopted at a later heartbeat. */
   async submit(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    for (const id of ids) this.#activeAttempts.add(id);
+    for (const id of ids) this.#running.add(id);
     const missing = new Set(ids);
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
@@ -76,7 +76,7 @@ export class Callbacks {
 
   /** Whether a submitted callback has not ended. */
   get areUnderWay(): boolean {
-    return this.#activeAttempts.size > 0;
+    return this.#running.size > 0;
   }
 
   /** At every sweep: adopts the callbacks of jobs that have ended, and those that this job dropped. */
@@ -86,13 +86,12 @@ export class Callbacks {
     const now = performance.now();
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
     for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; ) {
-      const ids = await adoptCallbacks(database, jobId, [...this.#activeAttempts, ...resting], dags);
+      const ids = await adoptCallbacks(database, jobId, [...this.#running, ...resting], dags);
       await this.submit(ids);
       adopted = ids.length;
     }
     // Due and not adopted: deleted with its run, or adopted by another job.
-    for (const [id, { until }] of this.#resting)
-      if (until <= now && !this.#activeAttempts.has(id)) this.#forget(id);
+    for (const [id, { until }] of this.#resting) if (until <= now && !this.#running.has(id)) this.#forget(id);
   }
 
   /**
@@ -154,7 +153,7 @@ export class Callbacks {
     const before = this.#resting.get(id)?.restMs ?? REST_MS / 2;
     const restMs = Math.min(before * 2, LONGEST_REST_MS);
     this.#resting.set(id, { restMs, until: performance.now() + restMs });
-    this.#activeAttempts.delete(id);
+    this.#running.delete(id);
     this.#options.logger.warn("callback could not be submitted, retrying", {
       callback: id,
       restMs,
@@ -164,7 +163,7 @@ export class Callbacks {
 
   #forget(id: string): void {
     this.#deaths.delete(id);
-    this.#activeAttempts.delete(id);
+    this.#running.delete(id);
     this.#ran.delete(id);
     this.#resting.delete(id);
   }

@@ -15,12 +15,12 @@ interface StreamParts {
 }
 
 /** With this many buffered signals the stream is paused: the server then sends no more. */
-const MAX_IN_HAND = 2_000;
+const MAX_BUFFERED = 2_000;
 const RETRY_MAX_MS = 2_000;
 
 export class GrpcSubscription implements Subscription {
   readonly #parts: StreamParts;
-  readonly #activeAttempts: Signal[] = [];
+  readonly #buffer: Signal[] = [];
   readonly #sleep = new WakeableSleep();
   #stream: ClientReadableStream<unknown> | null = null;
   /** Everything up to here was received. */
@@ -41,7 +41,7 @@ export class GrpcSubscription implements Subscription {
   async next(options: NextOptions): Promise<SignalBatch> {
     const deadline = performance.now() + options.waitMs;
     while (!this.#isClosed && options.abort?.aborted !== true) {
-      if (this.#activeAttempts.length > 0) return this.#drain(options.limit);
+      if (this.#buffer.length > 0) return this.#drain(options.limit);
       this.#position = this.#received;
       if (this.#failure !== null) throw this.#failure;
       const now = performance.now();
@@ -64,9 +64,9 @@ export class GrpcSubscription implements Subscription {
   }
 
   #drain(limit: number): SignalBatch {
-    const signals = this.#activeAttempts.splice(0, limit);
-    this.#position = this.#activeAttempts.length === 0 ? this.#received : signals.at(-1)!.position;
-    if (this.#activeAttempts.length < MAX_IN_HAND) this.#stream?.resume();
+    const signals = this.#buffer.splice(0, limit);
+    this.#position = this.#buffer.length === 0 ? this.#received : signals.at(-1)!.position;
+    if (this.#buffer.length < MAX_BUFFERED) this.#stream?.resume();
     return { signals, position: this.#position };
   }
 
@@ -79,8 +79,8 @@ export class GrpcSubscription implements Subscription {
       this.#retryMs = 50;
       this.#received = message.position;
       if (message.signals.length === 0) return;
-      this.#activeAttempts.push(...message.signals.map(fromSignalMessage));
-      if (this.#activeAttempts.length >= MAX_IN_HAND) stream.pause();
+      this.#buffer.push(...message.signals.map(fromSignalMessage));
+      if (this.#buffer.length >= MAX_BUFFERED) stream.pause();
       this.#sleep.wake();
     });
     const ended = (error: EngineError | null) => {

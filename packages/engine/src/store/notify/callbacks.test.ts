@@ -33,18 +33,18 @@ it("adopts callbacks of ended jobs, not of a job with an expired lease", async (
 
 it("adopts own callbacks that are not active, except recent ones", async () => {
   const lost = await callback(self, { ageMs: 6_000 });
-  const activeAttempts = await callback(self, { ageMs: 6_000 });
+  const running = await callback(self, { ageMs: 6_000 });
   await callback(self, { ageMs: 0 });
-  expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([lost]);
+  expect(await adoptCallbacks(db, self, [running])).toEqual([lost]);
   // No job died while running it.
   expect(await row(lost)).toMatchObject({ owner_job: self, tries: 0 });
 });
 
 it("skips active callbacks that belonged to a previous job of this process", async () => {
   const former = await seedJob(db);
-  const activeAttempts = await callback(former);
+  const running = await callback(former);
   await db.rows(adhoc("UPDATE job SET state = 'dead' WHERE id = $1"), [former]);
-  expect(await adoptCallbacks(db, self, [activeAttempts])).toEqual([]);
+  expect(await adoptCallbacks(db, self, [running])).toEqual([]);
 });
 
 it("finds runnable callbacks behind many failed ones", async () => {

@@ -120,10 +120,8 @@ function storedCancel({ run, ...row }: CancelRow): StoredCallback {
 export async function adoptCallbacks(
   db: Connection,
   jobId: number,
-  activeAttempts: readonly string[],
+  running: readonly string[],
   dags: ServedDags = null,
 ): Promise<string[]> {
-  return (await db.rows<{ id: string }>(ADOPT, [jobId, activeAttempts, ON_ITS_WAY_MS, dags])).map(
-    (row) => row.id,
-  );
+  return (await db.rows<{ id: string }>(ADOPT, [jobId, running, ON_ITS_WAY_MS, dags])).map((row) => row.id);
 }
