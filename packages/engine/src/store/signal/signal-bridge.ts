@@ -6,8 +6,8 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type SignalDraft, sendSignals } from "./signals.ts";
-import type { LogPosition } from "./signals-position.ts";
-import type { SignalRow } from "./signals-read.ts";
+import { type LogPosition, laterPosition, logEnd } from "./signals-position.ts";
+import type { LogEndRow, SignalRow } from "./signals-read.ts";
 
 export interface BridgeHold {
   readonly service: string;
@@ -71,13 +71,13 @@ const TAKE_PUBLISHED = statement(
    RETURNING p.namespace, p.key, p.version`,
 );
 
-/** Index: signal_position. Returns at least one row, for the bound. */
+/** Index: signal_position. Returns at least one row, for the end of the log. */
 const SENT_BY_TASKS = statement(
   "bridge-sent-by-tasks",
-  `SELECT b.bound, s.* FROM (SELECT pg_snapshot_xmin(pg_current_snapshot()) AS bound) AS b
+  `SELECT b.tx AS end_tx, b.id AS end_id, s.* FROM ${logEnd()} AS b
    LEFT JOIN LATERAL (
      SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s
-     WHERE (s.tx, s.id) > ($1::xid8, $2) AND s.tx < b.bound AND s.sender LIKE 'task:%' AND s.namespace <> ALL($3::text[])
+     WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND s.sender LIKE 'task:%' AND s.namespace <> ALL($3::text[])
      ORDER BY s.tx, s.id LIMIT $4
    ) AS s ON true
    ORDER BY s.tx, s.id`,
@@ -125,7 +125,7 @@ export async function sentByTasks(
   query: { readonly after: LogPosition; readonly except: readonly string[]; readonly limit: number },
 ): Promise<{ readonly rows: SignalRow[]; readonly position: LogPosition }> {
   const { after, except, limit } = query;
-  const all = await db.rows<SignalRow & { bound: string }>(SENT_BY_TASKS, [
+  const all = await db.rows<SignalRow & Omit<LogEndRow, "held">>(SENT_BY_TASKS, [
     after.tx,
     after.id,
     except,
@@ -134,7 +134,7 @@ export async function sentByTasks(
   const rows = all.filter(({ id }) => id !== null);
   const last = rows.at(-1);
   const position =
-    rows.length === limit && last ? { tx: last.tx, id: last.id } : { tx: all[0]!.bound, id: 0 };
+    rows.length === limit && last ? last : laterPosition(after, { tx: all[0]!.end_tx, id: all[0]!.end_id });
   return { rows, position };
 }
 

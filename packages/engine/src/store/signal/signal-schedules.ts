@@ -12,8 +12,8 @@ import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { publishRuns } from "../task/state-signals.ts";
 import type { ScheduleTerms } from "./signal-schedules-publish.ts";
-import { type LogPosition, laterPosition } from "./signals-position.ts";
-import { bound, heldMs, readFar } from "./signals-read.ts";
+import { type LogPosition, laterPosition, logEnd } from "./signals-position.ts";
+import { endOf, heldMs, type LogEndRow, readFar } from "./signals-read.ts";
 
 export interface ScheduleRow extends ScheduleMark {
   readonly dagId: string;
@@ -119,11 +119,11 @@ const PASS = statement(
    FROM idle WHERE l.name = idle.name`,
 );
 
-/** Index: signal_position. Returns at least one row, for the bound. */
+/** Index: signal_position. Returns at least one row, for the end of the log. */
 const SCAN = statement(
   "schedule-scan",
-  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, s.*
-   FROM ${bound("$5::xid8", "$6::bigint")} AS b
+  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("$1::xid8", "$2")} AS held, s.*
+   FROM ${logEnd("$5::xid8", "$6::bigint")} AS b
    LEFT JOIN LATERAL (
      SELECT s.tx, s.id, s.namespace, s.key FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND ($3::text[] IS NULL OR s.namespace = ANY($3))
@@ -224,9 +224,9 @@ export async function scanLog(
     const [found = []] = await db.pipeline([
       call(SCAN, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
     ]);
-    const rows = found as (SentName & { bound: string; held: number | null })[];
+    const rows = found as (SentName & LogEndRow)[];
     const names = rows.filter(({ id }) => id !== null);
-    return { names, end: upTo ?? { tx: rows[0]!.bound, id: 0 }, held: rows[0]!.held };
+    return { names, ...endOf(rows) };
   });
   const head = laterPosition(after, end);
   const last = names.length === limit ? names.at(-1) : undefined;

@@ -13,7 +13,7 @@ import { senderPlace } from "../../model/signal/sender-name.ts";
 import { type Call, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { finalPosition, HELD_MS } from "./signals-horizon.ts";
-import { comparePositions, type LogPosition, laterPosition, micros } from "./signals-position.ts";
+import { comparePositions, type LogPosition, laterPosition, logEnd, micros } from "./signals-position.ts";
 
 export interface SignalRow {
   readonly id: number;
@@ -31,9 +31,18 @@ export function signalFacts({ id, key, namespace, sender, value }: SignalRow): S
   return { namespace, key, value, version: id, from: senderPlace(sender) };
 }
 
-/** A source of `b` (tx, id), the end of the readable log: the given bound, else pg_snapshot_xmin. */
-export function bound(tx: string, id: string): string {
-  return `(SELECT coalesce(${tx}, pg_snapshot_xmin(pg_current_snapshot())) AS tx, coalesce(${id}, 0) AS id)`;
+/** What a statement on `logEnd` returns with every row. */
+export interface LogEndRow {
+  readonly end_tx: string;
+  readonly end_id: number;
+  readonly held: number | null;
+}
+
+export function endOf([row]: readonly LogEndRow[]): {
+  readonly end: LogPosition;
+  readonly held: number | null;
+} {
+  return { end: { tx: row!.end_tx, id: row!.end_id }, held: row!.held };
 }
 
 /** Milliseconds since the oldest signal after a position and after `b` was sent; null: there is none. */
@@ -72,11 +81,11 @@ export interface LogEnd {
 
 const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, ${micros("s.created_at")} AS created_micros`;
 
-/** Index: signal_position. Returns at least one row, for the bound: $5 and $6, unless they are null. */
+/** Index: signal_position. Returns at least one row, for the end of the log. */
 const READ_LOG = statement(
   "signal-read-log",
-  `SELECT b.tx AS bound, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
-   FROM ${bound("$5::xid8", "$6::bigint")} AS b
+  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
+   FROM ${logEnd("$5::xid8", "$6::bigint")} AS b
    LEFT JOIN LATERAL (
      SELECT ${COLUMNS} FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id)
@@ -168,9 +177,9 @@ export async function readLog(
     const [found] = await db.pipeline([
       call(READ_LOG, after.tx, after.id, namespaces, limit, upTo?.tx ?? null, upTo?.id ?? null),
     ]);
-    const all = found as (SignalRow & { bound: string; held: number | null })[];
+    const all = found as (SignalRow & LogEndRow)[];
     const rows = all.filter((row) => row.id !== null);
-    return { rows, end: upTo ?? { tx: all[0]!.bound, id: 0 }, held: all[0]!.held };
+    return { rows, ...endOf(all) };
   };
   const { end, held, rows } = await readFar(db, read);
   const isFull = rows.length === limit;

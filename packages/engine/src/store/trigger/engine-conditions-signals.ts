@@ -4,8 +4,8 @@
  */
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import type { LogPosition } from "../signal/signals-position.ts";
-import { bound, heldMs, readFar, type SignalRow } from "../signal/signals-read.ts";
+import { type LogPosition, logEnd } from "../signal/signals-position.ts";
+import { endOf, heldMs, type LogEndRow, readFar, type SignalRow } from "../signal/signals-read.ts";
 
 export interface SignalKey {
   readonly namespace: string;
@@ -47,7 +47,8 @@ const PLACES = statement(
 /** Index: signal_position. */
 const HEAD = statement(
   "engine-signal-head",
-  `SELECT b.tx AS bound, ${heldMs("b.tx", "b.id")} AS held FROM ${bound("$1::xid8", "$2::bigint")} AS b`,
+  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("b.tx", "b.id")} AS held
+   FROM ${logEnd("$1::xid8", "$2::bigint")} AS b`,
 );
 
 /** For each key a version below all its signals since the given time. */
@@ -89,12 +90,11 @@ export async function positionsOf(
 
 /** The end of the readable log. `isHeld`: there are more signals, held back by an older open transaction. */
 export async function logHead(db: Database): Promise<{ position: LogPosition; isHeld: boolean }> {
-  const { held, position } = await readFar(db, async (upTo) => {
+  const { end, held } = await readFar(db, async (upTo) => {
     const [rows = []] = await db.pipeline([call(HEAD, upTo?.tx ?? null, upTo?.id ?? null)]);
-    const row = (rows as { bound: string; held: number | null }[])[0]!;
-    return { held: row.held, position: upTo ?? { tx: row.bound, id: 0 } };
+    return endOf(rows as LogEndRow[]);
   });
-  return { position, isHeld: held !== null };
+  return { position: end, isHeld: held !== null };
 }
 
 function keyColumns(asked: readonly SignalKey[]): unknown[] {
