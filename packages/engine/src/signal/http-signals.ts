@@ -178,8 +178,7 @@ class HttpTransport implements SignalTransport {
           hasRedeliveries: answer.has_redeliveries,
         };
       },
-      commit: async ({ holder, name, ttlMs }, change, effect) => {
-        await effect?.(null);
+      commit: async ({ holder, name, ttlMs }, change) => {
         const body = { holder, lease_ms: ttlMs, ...changeDocumentOf(change) };
         const answer = await this.call<{ has_redeliveries: boolean }>("POST", path(name, "commit"), { body });
         return { hasRedeliveries: answer.has_redeliveries };

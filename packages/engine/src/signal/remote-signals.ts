@@ -1,7 +1,8 @@
 /**
  * A signal service at the other end of a connection. Listeners run here, in the process of their watchers, and keep their
- * records there. No transaction spans both, so an effect may be repeated if its answer is lost.
+ * records there. No transaction spans both, so an effect may be repeated if the process dies or loses its lease.
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../service/errors.ts";
 import { type Logger, silentLogger } from "../service/logger.ts";
 import type { SignalDraft, StoredSignal } from "../store/signal/signals.ts";
@@ -18,7 +19,7 @@ import {
   type SignalStart,
   type SignalToSend,
 } from "./signal.ts";
-import type { SignalService } from "./signal-service.ts";
+import type { HeldListener, SignalService } from "./signal-service.ts";
 
 /** The differences between gRPC and HTTP. Calls reject with SIGNAL_SERVICE_AWAY while the service is unreachable. */
 export type SignalTransport = Omit<SignalService, "hasTransactions" | "listen">;
@@ -45,7 +46,11 @@ export class RemoteSignals implements SignalService {
   constructor(transport: SignalTransport, options: RemoteSignalsOptions = {}) {
     this.#transport = transport;
     this.#options = options;
-    this.records = transport.records;
+    this.records = {
+      ...transport.records,
+      commit: (claim, change, effect) =>
+        commitAfter(effect, () => transport.records.commit(claim, change), claim),
+    };
     this.list = (query) => transport.list(query);
     this.position = (start) => transport.position(start);
     this.subscribe = (filter, place) => transport.subscribe(filter, place);
@@ -53,7 +58,7 @@ export class RemoteSignals implements SignalService {
     this.deadLetters = (listener) => transport.deadLetters(listener);
     this.#listeners = new RunningListeners({
       service: this,
-      records: transport.records,
+      records: this.records,
       start: (from) => this.#start(from),
       logger: options.logger ?? silentLogger,
     });
@@ -86,6 +91,27 @@ export class RemoteSignals implements SignalService {
   async #start(from: SignalStart): Promise<LogStart> {
     const { afterVersion = null, position, since = null } = await this.#transport.position(from);
     return { position: readPosition(position), afterVersion, since };
+  }
+}
+
+/**
+ * The effect, then the commit. Storing a change twice is harmless: if the service does not answer, only the commit is
+ * sent again, for a third of the lease.
+ */
+async function commitAfter<T>(
+  effect: ((tx: null) => Promise<void>) | undefined,
+  commit: () => Promise<T>,
+  { ttlMs }: HeldListener,
+): Promise<T> {
+  await effect?.(null);
+  const giveUpAt = performance.now() + ttlMs / 3;
+  for (let waitMs = 20; ; waitMs *= 2) {
+    try {
+      return await commit();
+    } catch (error) {
+      if (!isAway(error) || performance.now() + waitMs > giveUpAt) throw error;
+      await sleep(waitMs);
+    }
   }
 }
 

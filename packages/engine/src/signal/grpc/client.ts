@@ -173,10 +173,7 @@ class GrpcTransport implements SignalTransport {
           hasRedeliveries: answer.hasRedeliveries,
         };
       },
-      commit: async (claim, change, effect) => {
-        await effect?.(null);
-        return this.#call("commitListener", { ...held(claim), ...toChange(change) });
-      },
+      commit: (claim, change) => this.#call("commitListener", { ...held(claim), ...toChange(change) }),
       redeliveries: (name) => this.deadLetters(name, true),
       release: async (claim) => {
         await this.#call("releaseListener", held(claim));
