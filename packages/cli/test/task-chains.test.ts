@@ -56,6 +56,7 @@ it("lists tasks in topological order with the task that failed first", async () 
 it("lists the tasks of a DAG in topological order without a run", async () => {
   const { stdout } = await tw("tasks", "list", "etl");
   expect(stdout).toMatch(/^TASK +OPERATOR +RETRIES +AFTER/);
+  expect(stdout).toMatch(/^zero .* allSuccess /m);
   expect(stdout).toMatch(
     /\nzero .* - [^\n]*\nextract .* zero [^\n]*\nclean .* extract [^\n]*\nappend .* clean .* warehouse\n$/,
   );
