@@ -5,10 +5,11 @@ import { type ServedInstallation, servedInstallation } from "./support/served-in
 
 let server: Installation;
 let tw: ServedInstallation["tw"];
+let on80Columns: ServedInstallation["on80Columns"];
 const day = (date: number) => new Date(Date.UTC(2026, 0, date));
 
 beforeAll(async () => {
-  ({ server, tw } = await servedInstallation());
+  ({ on80Columns, server, tw } = await servedInstallation());
   await server.addJob("scheduler");
   await server.addDag(
     manifestOf("etl", [
@@ -81,6 +82,31 @@ it("follows dependsOnPast over several runs in `tasks why`", async () => {
         because extract of run day 1 is failed
           because try 1 failed: Error: the disk is full
 `);
+});
+
+it("lists runs by the due time that it shows", async () => {
+  const hour = 3_600_000;
+  await server.addDag(manifestOf("late_reports", [{ taskId: "a" }]));
+  // The run that was due first started last.
+  for (const [runId, due, started] of [
+    ["manual__2027-01-04T17:05:05.495Z_7b7ab9ae", 5, 1],
+    ["second", 3, 2],
+  ] as const)
+    await server.addRun("late_reports", {
+      runId,
+      runAfter: new Date(Date.now() - due * hour),
+      startedAt: new Date(Date.now() - started * hour),
+    });
+  const lines = async (list: ServedInstallation["tw"]) =>
+    (await list("runs", "list", "late_reports")).stdout.trimEnd().split("\n");
+  const narrow = await lines(on80Columns);
+  expect(narrow.map((line) => line.replaceAll(/ +/g, " "))).toEqual([
+    "DAG RUN STATE DUE TOOK",
+    "late_reports second running 3 h ago -",
+    "late_reports manual__2027-01-04T17:05:05.495Z_7b7ab9ae running 5 h ago -",
+  ]);
+  for (const line of narrow) expect(line.length).toBeLessThanOrEqual(80);
+  expect((await lines(tw))[0]).toMatch(/ DUE +TOOK +STARTED +TYPE +LOGICAL DATE$/);
 });
 
 it("rejects an image of a DAG that is too large, with the remedy", async () => {

@@ -22,10 +22,12 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
       value: (run) => run.state,
       paint: (run, cell) => paintState(terminal, run.state, cell),
     },
+    // `runs list` sorts by this time.
+    { title: "DUE", value: (run) => relativeTime(run.run_after) },
+    { title: "TOOK", value: (run) => span(run.duration), align: "right", optional: true },
+    { title: "STARTED", value: (run) => relativeTime(run.start_date), optional: true },
     { title: "TYPE", value: (run) => run.run_kind, optional: true },
     { title: "LOGICAL DATE", value: (run) => moment(run.logical_date), optional: true },
-    { title: "STARTED", value: (run) => relativeTime(run.start_date) },
-    { title: "TOOK", value: (run) => span(run.duration), align: "right" },
     ...(runs.some(({ parent }) => parent) ? [{ title: "PARENT", value: parentName, optional: true }] : []),
   ];
 }

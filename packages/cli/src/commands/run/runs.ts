@@ -34,7 +34,7 @@ export function command(session: Session) {
 
   runs
     .command("list")
-    .description("list runs, newest first")
+    .description("list runs by due time, newest first")
     .argument("[dag]", "only runs of this DAG")
     .option("--dag <dag>", "same as the argument")
     .addOption(
