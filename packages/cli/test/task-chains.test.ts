@@ -84,6 +84,18 @@ it("follows dependsOnPast over several runs in `tasks why`", async () => {
 `);
 });
 
+it("wraps the sentences of `tasks why` on a terminal", async () => {
+  const { stderr, stdout } = await on80Columns("tasks", "why", "etl", "day 4", "append");
+  expect(stdout.split("\n").slice(0, 5)).toEqual([
+    "append is pending",
+    '  because it depends on its own success in run "day 3", which in turn waits for',
+    '      the run before it. The first of 3 such runs is "day 1": append is',
+    "      upstream_failed [DEPENDS_ON_PAST]",
+    "    because append of run day 1 is upstream_failed",
+  ]);
+  expect(stderr).toBe("");
+});
+
 it("lists runs by the due time that it shows", async () => {
   const hour = 3_600_000;
   await server.addDag(manifestOf("late_reports", [{ taskId: "a" }]));
