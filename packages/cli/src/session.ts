@@ -8,6 +8,7 @@ import { findTarget, homeFolder } from "./client/target.ts";
 import { Interrupted, usageError } from "./errors.ts";
 import { EXIT, type ExitCode } from "./exit-code.ts";
 import { type Column, renderFields, renderTable } from "./output/table.ts";
+import { wrapLine } from "./output/wrap.ts";
 import type { ColourChoice, Streams, Terminal } from "./terminal.ts";
 
 export type OutputFormat = "table" | "json" | "yaml";
@@ -82,6 +83,16 @@ export class Session {
   /** A message for the user, unless --quiet is set. */
   note(text: string): void {
     if (!this.options.quiet) this.terminal.note(text);
+  }
+
+  /** The same for a long sentence, which is wrapped on a terminal. */
+  noteSentence(text: string): void {
+    for (const line of wrapLine(text, this.terminal.noteWidth)) this.note(line);
+  }
+
+  /** A sentence of data, wrapped on a terminal. */
+  printSentence(text: string): void {
+    for (const line of wrapLine(text, this.terminal.width)) this.terminal.data(line);
   }
 
   /** A list: the API's objects as JSON or YAML, or a table. */

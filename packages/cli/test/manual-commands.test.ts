@@ -6,9 +6,10 @@ import { type ServedInstallation, servedInstallation } from "./support/served-in
 
 let server: Installation;
 let tw: ServedInstallation["tw"];
+let on80Columns: ServedInstallation["on80Columns"];
 
 beforeAll(async () => {
-  ({ server, tw } = await servedInstallation());
+  ({ on80Columns, server, tw } = await servedInstallation());
   await server.addJob("scheduler");
   await server.addDag(manifestOf("etl", [{ taskId: "a" }, { taskId: "b", upstream: ["a"] }]));
   await server.addDag(drivenManifest("online"));
@@ -154,6 +155,18 @@ describe("signals conditions", () => {
       dag_run_id: "half",
       rules: [{ condition: "all(a, b)", missing: "b" }, {}, {}, {}],
     });
+  });
+
+  it("shows the run above its rules on a terminal of 80 columns, with uncut conditions", async () => {
+    const runId = "manual__2027-01-04T17:05:05.495Z_7b7ab9ae";
+    const id = await server.addRun("online", { runId, startedAt: STARTED_AT });
+    await drive(server, id, (_, tell) => tell("a"));
+    const lines = (await on80Columns("signals", "conditions", "online", runId)).stdout.trimEnd().split("\n");
+    expect(lines[0]).toMatch(/^ {2}TASK +ACTION +CONDITION +MISSING +FIRED +STATE$/);
+    expect(lines[1]).toBe(`online  ${runId}`);
+    expect(lines[2]).toMatch(/^ {2}train +start +all\(a, b\) +b +0 +armed$/);
+    for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+    await server.sql("UPDATE dag_run SET state = 'success', ended_at = now() WHERE id = $1", [id]);
   });
 
   it("shows the rules of all signal-driven runs, or of one DAG", async () => {

@@ -153,7 +153,9 @@ describe("dags", () => {
   it("triggers a run, waits, and returns the outcome as exit code", async () => {
     const good = await tw("dags", "trigger", "hello", "--wait", "--run-id", "mine", "--conf", '{"a":1}');
     expect(good.code).toBe(0);
-    expect(good.stderr).toMatch(/✓ hello +mine +success/);
+    expect(good.stderr).toMatch(/^Run mine of hello is queued\.\n/);
+    expect(good.stderr).toMatch(/^✓ success in /m);
+    expect(good.stderr.match(/mine/g)).toHaveLength(1);
     expect(await json("runs", "show", "hello", "mine")).toMatchObject({ state: "success", conf: { a: 1 } });
     const bad = await tw("dags", "trigger", "failing", "--wait");
     expect(bad.code).toBe(1);
@@ -230,7 +232,9 @@ describe("runs", () => {
     await tw("dags", "trigger", "slow", "--run-id", "long", "--conf", '{"lines":600}');
     const late = await tw("runs", "wait", "slow", "long", "--timeout", "300ms");
     expect(late.code).toBe(124);
-    expect(late.stderr).toContain("continues");
+    expect(late.stderr).toMatch(/^Waiting for run long of slow\.\n/);
+    expect(late.stderr).toMatch(/^Timed out; the run continues\. .*`.* runs wait slow long`\.$/m);
+    expect(late.stderr.match(/long/g)).toHaveLength(2);
     const left = await runCli(
       ["runs", "wait", "slow", "@latest"],
       { TRADEWIND_HOME: standalone.home },

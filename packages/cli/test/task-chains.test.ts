@@ -5,10 +5,11 @@ import { type ServedInstallation, servedInstallation } from "./support/served-in
 
 let server: Installation;
 let tw: ServedInstallation["tw"];
+let on80Columns: ServedInstallation["on80Columns"];
 const day = (date: number) => new Date(Date.UTC(2026, 0, date));
 
 beforeAll(async () => {
-  ({ server, tw } = await servedInstallation());
+  ({ on80Columns, server, tw } = await servedInstallation());
   await server.addJob("scheduler");
   await server.addDag(
     manifestOf("etl", [
@@ -56,6 +57,7 @@ it("lists tasks in topological order with the task that failed first", async () 
 it("lists the tasks of a DAG in topological order without a run", async () => {
   const { stdout } = await tw("tasks", "list", "etl");
   expect(stdout).toMatch(/^TASK +OPERATOR +RETRIES +AFTER/);
+  expect(stdout).toMatch(/^zero .* allSuccess /m);
   expect(stdout).toMatch(
     /\nzero .* - [^\n]*\nextract .* zero [^\n]*\nclean .* extract [^\n]*\nappend .* clean .* warehouse\n$/,
   );
@@ -80,6 +82,43 @@ it("follows dependsOnPast over several runs in `tasks why`", async () => {
         because extract of run day 1 is failed
           because try 1 failed: Error: the disk is full
 `);
+});
+
+it("wraps the sentences of `tasks why` on a terminal", async () => {
+  const { stderr, stdout } = await on80Columns("tasks", "why", "etl", "day 4", "append");
+  expect(stdout.split("\n").slice(0, 5)).toEqual([
+    "append is pending",
+    '  because it depends on its own success in run "day 3", which in turn waits for',
+    '      the run before it. The first of 3 such runs is "day 1": append is',
+    "      upstream_failed [DEPENDS_ON_PAST]",
+    "    because append of run day 1 is upstream_failed",
+  ]);
+  expect(stderr).toBe("");
+});
+
+it("lists runs by the due time that it shows", async () => {
+  const hour = 3_600_000;
+  await server.addDag(manifestOf("late_reports", [{ taskId: "a" }]));
+  // The run that was due first started last.
+  for (const [runId, due, started] of [
+    ["manual__2027-01-04T17:05:05.495Z_7b7ab9ae", 5, 1],
+    ["second", 3, 2],
+  ] as const)
+    await server.addRun("late_reports", {
+      runId,
+      runAfter: new Date(Date.now() - due * hour),
+      startedAt: new Date(Date.now() - started * hour),
+    });
+  const lines = async (list: ServedInstallation["tw"]) =>
+    (await list("runs", "list", "late_reports")).stdout.trimEnd().split("\n");
+  const narrow = await lines(on80Columns);
+  expect(narrow.map((line) => line.replaceAll(/ +/g, " "))).toEqual([
+    "DAG RUN STATE DUE TOOK",
+    "late_reports second running 3 h ago -",
+    "late_reports manual__2027-01-04T17:05:05.495Z_7b7ab9ae running 5 h ago -",
+  ]);
+  for (const line of narrow) expect(line.length).toBeLessThanOrEqual(80);
+  expect((await lines(tw))[0]).toMatch(/ DUE +TOOK +STARTED +TYPE +LOGICAL DATE$/);
 });
 
 it("rejects an image of a DAG that is too large, with the remedy", async () => {

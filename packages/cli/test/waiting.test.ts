@@ -19,9 +19,10 @@ let triggerer: number;
 let shared: number;
 let schedule: number;
 let tw: ServedInstallation["tw"];
+let on80Columns: ServedInstallation["on80Columns"];
 
 beforeAll(async () => {
-  ({ server, tw } = await servedInstallation());
+  ({ on80Columns, server, tw } = await servedInstallation());
   await server.addDag(manifestOf("etl", [{ taskId: "wait" }, { taskId: "sleep" }, { taskId: "idle" }]));
   const run = await server.addRun("etl", { runId: "r1" });
   triggerer = await addTriggerer(server, { host: "alpha" });
@@ -248,6 +249,23 @@ async function addJointWait(title: string, trigger: Waitable<unknown>) {
   await addWait(server, { dagRunId, taskId: "sleep", triggerId: id, kind });
   return { id: String(id), runId, kind };
 }
+
+it("shows the run above its tasks on a terminal of 80 columns, and what each waits for", async () => {
+  const runId = "manual__2027-01-04T17:05:05.495Z_7b7ab9ae";
+  const dagRunId = await server.addRun("etl", { runId });
+  const path = "/in/2027-01-04.csv";
+  const triggerId = await addTrigger(server, { kind: "file", args: { path }, owner: triggerer });
+  for (const taskId of ["wait", "sleep"]) await addWait(server, { dagRunId, taskId, triggerId });
+  const { stdout } = await on80Columns("waiting", "--run", runId);
+  const [head, heading, ...rows] = stdout.trimEnd().split("\n");
+  expect(head).toMatch(/^ {2}TASK +SINCE +UNTIL +ON .*ARGUMENTS$/);
+  expect(heading).toBe(`etl  ${runId}`);
+  expect(rows).toHaveLength(2);
+  for (const row of rows) {
+    expect(row).toMatch(/^ {2}(?:wait|sleep) +\d+ s ago +- +file .*path=\/in\/2027-01-04\.csv$/);
+    expect(row.length).toBeLessThanOrEqual(80);
+  }
+});
 
 describe("webhooks", () => {
   it("prints a URL that works without a token", async () => {

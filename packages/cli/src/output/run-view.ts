@@ -22,10 +22,12 @@ export function runColumns(terminal: Terminal, runs: readonly DagRun[]): readonl
       value: (run) => run.state,
       paint: (run, cell) => paintState(terminal, run.state, cell),
     },
+    // `runs list` sorts by this time.
+    { title: "DUE", value: (run) => relativeTime(run.run_after) },
+    { title: "TOOK", value: (run) => span(run.duration), align: "right", optional: true },
+    { title: "STARTED", value: (run) => relativeTime(run.start_date), optional: true },
     { title: "TYPE", value: (run) => run.run_kind, optional: true },
     { title: "LOGICAL DATE", value: (run) => moment(run.logical_date), optional: true },
-    { title: "STARTED", value: (run) => relativeTime(run.start_date) },
-    { title: "TOOK", value: (run) => span(run.duration), align: "right" },
     ...(runs.some(({ parent }) => parent) ? [{ title: "PARENT", value: parentName, optional: true }] : []),
   ];
 }
@@ -156,7 +158,10 @@ function missedText({ after, due_at, task_id }: Deadline): string {
   return `${whose}, counted from ${after}: due ${moment(due_at)} (${relativeTime(due_at)})`;
 }
 
-/** Watches a run until its end, prints the outcome and returns the exit code. */
+/**
+ * Watches a run until its end, prints the outcome and returns the exit code. The caller has printed the id of the run; these
+ * lines do not repeat it.
+ */
 export async function watchRun(
   session: Session,
   run: Pick<Wait, "dagId" | "runId" | "timeoutMs">,
@@ -180,12 +185,10 @@ async function reportWait(
     return EXIT.interrupted;
   }
   if (result.kind === "timeout") {
-    session.terminal.note(
-      `Timed out; run ${run.runId} of ${run.dagId} continues. Watch it again with \`${again}\`.`,
-    );
+    session.terminal.note(`Timed out; the run continues. Watch it again with \`${again}\`.`);
     return EXIT.waitTimeout;
   }
-  session.note(finishedLine(session.terminal, result.run));
+  session.note(outcomeLine(session.terminal, result.run));
   if (result.run.state === "success") return EXIT.ok;
   const failure = await firstFailure(session.client, path`/dags/${run.dagId}/dagRuns/${run.runId}`);
   if (failure) {
@@ -197,15 +200,19 @@ async function reportWait(
 
 /** A finished run in one line, for stderr. */
 export function finishedLine(terminal: Terminal, run: DagRun): string {
-  const mark = run.state === "success" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
-  return `${mark} ${run.dag_id}  ${run.dag_run_id}  ${paintStateNote(terminal, run.state)} in ${span(run.duration)}`;
+  return outcomeLine(terminal, run, `${run.dag_id}  ${run.dag_run_id}  `);
+}
+
+function outcomeLine(terminal: Terminal, { duration, state }: DagRun, name = ""): string {
+  const mark = state === "success" ? terminal.paintNote("green", "✓") : terminal.paintNote("red", "✗");
+  return `${mark} ${name}${paintStateNote(terminal, state)} in ${span(duration)}`;
 }
 
 function progressLine(terminal: Terminal, run: DagRun): string {
   const parts = Object.entries(run.progress?.by_state ?? {}).map(([state, count]) =>
     paintStateNote(terminal, state, `${count} ${stateName(state)}`),
   );
-  return `${run.dag_id} ${run.dag_run_id}: ${run.state}${parts.length > 0 ? ` · ${parts.join(" · ")}` : ""}`;
+  return [run.state, ...parts].join(" · ");
 }
 
 function isEmpty(conf: unknown): boolean {

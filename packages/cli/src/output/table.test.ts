@@ -47,6 +47,40 @@ describe("renderTable", () => {
     },
   );
 
+  describe("with columns that can be headings", () => {
+    const columns: readonly Column<Row>[] = [
+      { title: "TASK", value: (row) => row.text },
+      { title: "RUN", value: (row) => row.id, heading: true },
+      { title: "ARGUMENTS", value: () => "path=/in/orders.csv", flexible: 16 },
+      { title: "COUNT", value: (row) => String(row.count), optional: true },
+    ];
+    const rows = ["run-one", "run-one", "run-two", "run-one"].map((id, count) => ({
+      id,
+      count,
+      text: "load",
+    }));
+
+    it("keeps them in the rows if the required columns fit", () => {
+      expect(renderTable(rows.slice(0, 1), columns, 34)).toEqual([
+        "TASK  RUN      ARGUMENTS",
+        "load  run-one  path=/in/orders.csv",
+      ]);
+    });
+
+    it("shows them above their rows otherwise, uncut, and drops optional columns before it cuts", () => {
+      expect(renderTable(rows, columns, 24)).toEqual([
+        "  TASK  ARGUMENTS",
+        "run-one",
+        "  load  path=/in/orders…",
+        "  load  path=/in/orders…",
+        "run-two",
+        "  load  path=/in/orders…",
+        "run-one",
+        "  load  path=/in/orders…",
+      ]);
+    });
+  });
+
   it("counts wide characters as two cells", () => {
     const lines = renderTable(
       [

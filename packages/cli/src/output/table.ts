@@ -4,10 +4,15 @@ export interface Column<T> {
   readonly title: string;
   readonly value: (row: T) => string;
   readonly align?: "right";
-  /** May be cut on a narrow terminal. Never set for ids: a cut id cannot be copied. */
-  readonly flexible?: boolean;
+  /**
+   * May be cut on a narrow terminal. Never set for ids: a cut id cannot be copied. A number: optional columns are left out
+   * before this column is cut below it.
+   */
+  readonly flexible?: boolean | number;
   /** Left out on a narrow terminal, the last column first. */
   readonly optional?: boolean;
+  /** On a narrow terminal, shown on a line above its rows, once for consecutive rows with the same value. */
+  readonly heading?: boolean;
   readonly paint?: (row: T, cell: string) => string;
 }
 
@@ -21,10 +26,16 @@ export function renderTable<T>(rows: readonly T[], columns: readonly Column<T>[]
   const natural = columns.map((column, index) =>
     Math.max(displayWidth(column.title), ...cells.map((line) => displayWidth(line[index]!))),
   );
-  const kept = width === undefined ? columns.map((_, index) => index) : keepColumns(columns, natural, width);
-  const widths = width === undefined ? natural : fitWidths(columns, natural, { kept, width });
+  const every = columns.map((_, index) => index);
+  const headings = width === undefined ? [] : headingColumns(columns, natural, width);
+  const indent = headings.length > 0 ? GAP : 0;
+  const inRows = every.filter((index) => !headings.includes(index));
+  const room = width === undefined ? undefined : width - indent;
+  const kept = room === undefined ? inRows : keepColumns(columns, natural, { of: inRows, width: room });
+  const widths = room === undefined ? natural : fitWidths(columns, natural, { kept, width: room });
 
   const line = (texts: readonly string[], row: T | undefined): string =>
+    " ".repeat(indent) +
     kept
       .map((index, position) => {
         const column = columns[index]!;
@@ -42,7 +53,13 @@ export function renderTable<T>(rows: readonly T[], columns: readonly Column<T>[]
       columns.map((column) => column.title),
       undefined,
     ),
-    ...rows.map((row, index) => line(cells[index]!, row)),
+    ...rows.flatMap((row, index) => {
+      const headingOf = (texts: readonly string[] | undefined) =>
+        headings.map((heading) => texts?.[heading]).join(" ".repeat(GAP));
+      const heading = headingOf(cells[index]);
+      const isNew = headings.length > 0 && (index === 0 || heading !== headingOf(cells[index - 1]));
+      return [...(isNew ? [heading] : []), line(cells[index]!, row)];
+    }),
   ];
 }
 
@@ -93,17 +110,35 @@ export function truncate(text: string, width: number): string {
   return `${cut}…`;
 }
 
-function keepColumns<T>(columns: readonly Column<T>[], natural: readonly number[], width: number): number[] {
-  const kept = columns.map((_, index) => index);
-  const least = () =>
-    kept.reduce(
-      (sum, index) =>
-        sum + (columns[index]!.flexible ? Math.min(natural[index]!, FLEXIBLE_MIN) : natural[index]!),
-      0,
-    ) +
-    GAP * (kept.length - 1);
+/** The columns that are moved above the rows: none if the columns that are not optional fit uncut. */
+function headingColumns<T>(
+  columns: readonly Column<T>[],
+  natural: readonly number[],
+  width: number,
+): number[] {
+  const required = natural.filter((_, index) => !columns[index]!.optional);
+  if (sum(required) + GAP * (required.length - 1) <= width) return [];
+  return columns.flatMap(({ heading }, index) => (heading ? [index] : []));
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, each) => total + each, 0);
+}
+
+function keepColumns<T>(
+  columns: readonly Column<T>[],
+  natural: readonly number[],
+  { of, width }: { readonly of: readonly number[]; readonly width: number },
+): number[] {
+  const kept = [...of];
+  const leastOf = (index: number) => {
+    const { flexible = false } = columns[index]!;
+    if (flexible === false) return natural[index]!;
+    return Math.min(natural[index]!, flexible === true ? FLEXIBLE_MIN : flexible);
+  };
+  const least = () => sum(kept.map(leastOf)) + GAP * (kept.length - 1);
   for (let index = columns.length - 1; index > 0 && least() > width; index--) {
-    if (columns[index]!.optional) kept.splice(kept.indexOf(index), 1);
+    if (columns[index]!.optional && kept.includes(index)) kept.splice(kept.indexOf(index), 1);
   }
   return kept;
 }
@@ -115,7 +150,7 @@ function fitWidths<T>(
 ): number[] {
   const widths = [...natural];
   const excess = () =>
-    room.kept.reduce((sum, index) => sum + widths[index]!, GAP * (room.kept.length - 1)) - room.width;
+    sum(room.kept.map((index) => widths[index]!)) + GAP * (room.kept.length - 1) - room.width;
   const shrink = (candidates: readonly number[], minimum: number): void => {
     while (excess() > 0) {
       const widest = candidates.reduce<number | undefined>(

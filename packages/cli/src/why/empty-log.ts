@@ -18,9 +18,9 @@ export async function explainEmptyLog(
   const facts = new RunFacts(session.client, name.dagId, name.runId);
   const verdict = await facts.verdict(name.taskId, name.mapIndex);
   const task = plainLine(instanceName({ ...verdict, task_id: name.taskId, map_index: name.mapIndex }));
-  session.note(`The log is empty: ${task} ${sentence(verdict, instance, tryNumber)}`);
+  session.noteSentence(`The log is empty: ${task} ${sentence(verdict, instance, tryNumber)}`);
   if (verdict.state === "failed" || verdict.instances !== null) return;
-  for (const line of causeLines(await causesOf(facts, name), 1)) session.note(line);
+  for (const line of causeLines(await causesOf(facts, name), 1)) session.noteSentence(line);
 }
 
 /** Explains why the tasks of a run have no state yet; returns false if the run has started. */
@@ -29,14 +29,14 @@ export async function explainUnstartedRun(session: Session, dagId: string, runId
   const what = `cannot list the tasks of the run ${runId} of ${dagId}`;
   const { state } = await client.get<DagRun>(path`/dags/${dagId}/dagRuns/${runId}`, { what });
   if (state !== "queued") return false;
-  session.note(`The run ${plainLine(runId)} has not started: its tasks have no state yet.`);
+  session.noteSentence(`The run ${plainLine(runId)} has not started: its tasks have no state yet.`);
   const { tasks } = await client.get<{ tasks: Task[] }>(path`/dags/${dagId}/tasks`, { what });
   const [first] = tasks;
   if (first === undefined) return true;
   const place = { taskId: first.task_id, mapIndex: -1 };
   // The run's version may not have this task; then no cause is shown.
   const causes = await causesOf(new RunFacts(client, dagId, runId), place).catch(() => []);
-  for (const line of causeLines(causes, 1)) session.note(line);
+  for (const line of causeLines(causes, 1)) session.noteSentence(line);
   return true;
 }
 

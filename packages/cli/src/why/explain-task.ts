@@ -38,13 +38,13 @@ export async function explainTask(session: Session, name: InstanceName): Promise
   if (instances !== null) return printMap(session, title, verdict);
   const isBare = causes.length === 0 && outlook.length === 0;
   const bare = isBare ? causeText(session, { code: reasons[0]?.code ?? null, says: nothing(state) }) : "";
-  terminal.data(`${title} is ${paintState(terminal, state)}${bare}`);
+  session.printSentence(`${title} is ${paintState(terminal, state)}${bare}`);
   printCauses(session, causes, 1);
-  for (const cause of outlook) terminal.data(`  ${causeText(session, cause)}`);
+  for (const cause of outlook) session.printSentence(`  ${causeText(session, cause)}`);
   const failed = verdict.failed_upstream;
-  if (state === "failed") session.note(`Its log: ${logCommand(name)}`);
+  if (state === "failed") session.noteSentence(`Its log: ${logCommand(name)}`);
   else if (failed !== null)
-    session.note(
+    session.noteSentence(
       `${instanceName(failed)} failed first. Its log: ${logCommand({ ...name, taskId: failed.task_id, mapIndex: failed.map_index })}`,
     );
 }
@@ -55,18 +55,21 @@ function logCommand({ dagId, mapIndex, runId, taskId }: InstanceName): string {
 }
 
 /** The number of instances per state, then one explanation per kind. */
-function printMap({ terminal }: Session, title: string, { instances, reasons }: Verdict): void {
+function printMap(session: Session, title: string, { instances, reasons }: Verdict): void {
+  const { terminal } = session;
   const total = instances?.reduce((sum, { count }) => sum + count, 0) ?? 0;
   const each = instances?.map(({ count, state }) => `${count} ${paintState(terminal, state)}`) ?? [];
-  terminal.data(`${title} has ${total} ${total === 1 ? "instance" : "instances"}: ${each.join(", ")}`);
+  session.printSentence(
+    `${title} has ${total} ${total === 1 ? "instance" : "instances"}: ${each.join(", ")}`,
+  );
   for (const { code, message } of reasons.slice(1))
-    terminal.data(`  ${withMoments(plainLine(message))} ${terminal.paint("dim", `[${code}]`)}`);
+    session.printSentence(`  ${causeText(session, { code, says: message })}`);
 }
 
 function printCauses(session: Session, causes: readonly Cause[], depth: number): void {
   for (const cause of causes) {
     const because = session.terminal.paint("yellow", "because");
-    session.terminal.data(`${"  ".repeat(depth)}${because} ${causeText(session, cause)}`);
+    session.printSentence(`${"  ".repeat(depth)}${because} ${causeText(session, cause)}`);
     printCauses(session, cause.because, depth + 1);
   }
 }

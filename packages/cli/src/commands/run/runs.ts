@@ -34,7 +34,7 @@ export function command(session: Session) {
 
   runs
     .command("list")
-    .description("list runs, newest first")
+    .description("list runs by due time, newest first")
     .argument("[dag]", "only runs of this DAG")
     .option("--dag <dag>", "same as the argument")
     .addOption(
@@ -126,6 +126,7 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind runs wait etl @latest --timeout 15m"))
     .action(async (dag, given, { timeout }) => {
       const runId = await findRunId(session.client, dag, given);
+      session.note(`Waiting for run ${runId} of ${dag}.`);
       session.exitCode = await watchRun(session, { dagId: dag, runId, timeoutMs: timeout });
     });
 

@@ -143,8 +143,8 @@ function ruleLine(run: RunConditions, rule: SignalRule): Line {
 
 function columns({ terminal }: Session): readonly Column<Line>[] {
   return [
-    { title: "DAG", value: ({ run }) => run.dag_id, optional: true },
-    { title: "RUN", value: ({ run }) => run.dag_run_id },
+    { title: "DAG", value: ({ run }) => run.dag_id, heading: true },
+    { title: "RUN", value: ({ run }) => run.dag_run_id, heading: true },
     { title: "TASK", value: ({ task }) => task },
     { title: "ACTION", value: ({ action }) => action },
     { title: "CONDITION", value: ({ condition }) => condition, flexible: true },
@@ -153,6 +153,7 @@ function columns({ terminal }: Session): readonly Column<Line>[] {
     {
       title: "STATE",
       value: ({ state }) => state,
+      flexible: true,
       paint: ({ state }, cell) =>
         state === "armed" || state === "done" ? cell : terminal.paint("yellow", cell),
     },

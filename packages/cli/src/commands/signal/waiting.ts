@@ -17,6 +17,8 @@ interface WaitPage {
 }
 
 const PAGE = 1000;
+/** Enough to tell what a task waits for; the triggerer and the time of its last poll are left out first. */
+const ARGUMENTS_WIDTH = 40;
 const WHAT = "cannot list the waiting tasks";
 
 export function command(session: Session) {
@@ -71,8 +73,8 @@ export function waitColumns(
 ): readonly Column<Wait>[] {
   const all: readonly Column<Wait>[] = [
     ...instanceColumns(waits),
-    { title: "DAG", value: ({ dag_id }) => dag_id },
-    { title: "RUN", value: ({ dag_run_id }) => dag_run_id },
+    { title: "DAG", value: ({ dag_id }) => dag_id, heading: true },
+    { title: "RUN", value: ({ dag_run_id }) => dag_run_id, heading: true },
     { title: "SINCE", value: ({ since }) => relativeTime(since) },
     { title: "UNTIL", value: ({ until }) => relativeTime(until) },
   ];
@@ -86,6 +88,6 @@ export function waitColumns(
       optional: true,
     },
     { title: "POLLED", value: ({ last_polled_at }) => relativeTime(last_polled_at), optional: true },
-    { title: "ARGUMENTS", value: ({ args_text }) => args_text, flexible: true, optional: true },
+    { title: "ARGUMENTS", value: ({ args_text }) => args_text, flexible: ARGUMENTS_WIDTH },
   ];
 }

@@ -6,6 +6,7 @@ import { usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
 import { wholeNumber } from "../../input/values.ts";
 import { instanceColumns, reasonText } from "../../output/instance-name.ts";
+import { ruleName } from "../../output/rule-name.ts";
 import { paintState, stateName } from "../../output/state.ts";
 import type { Column } from "../../output/table.ts";
 import { relativeTime, span } from "../../output/when.ts";
@@ -77,7 +78,7 @@ const TASK_COLUMNS: readonly Column<Task>[] = [
   { title: "OPERATOR", value: (task) => task.operator_name ?? "" },
   { title: "RETRIES", value: (task) => String(task.retries ?? 0), align: "right" },
   { title: "AFTER", value: (task) => task.upstream_task_ids.join(", ") || "-", flexible: true },
-  { title: "RULE", value: (task) => task.trigger_rule ?? "", optional: true },
+  { title: "RULE", value: ruleName, optional: true },
   { title: "POOL", value: (task) => task.pool ?? "", optional: true },
 ];
 

@@ -131,6 +131,7 @@ describe("text graph", () => {
   it("marks branches, setups, teardowns and maps, and explains the marks", () => {
     const { legend, lines } = taskTable("sales", SALES, 80);
     expect(lines[0]).toMatch(/^TASK +OPERATOR +RETRIES +RULE +POOL$/);
+    expect(lines.join("\n")).toMatch(/ load +.* oneSuccess/);
     expect(lines.join("\n")).toMatch(/◆.* size +branch/);
     expect(lines.join("\n")).toMatch(/▲.* cluster/);
     expect(lines.join("\n")).toMatch(/▼.* drop/);

@@ -1,6 +1,7 @@
 /** The tasks of a DAG on a terminal: a graph if it is readable, else level by level. */
 import type { Task } from "../../client/resources.ts";
 import type { Session } from "../../session.ts";
+import { ruleName } from "../rule-name.ts";
 import { type Column, renderTable } from "../table.ts";
 import { type DagGraph, dagGraph, levelsOf, type NodeKind, nodeLabel } from "./dag-graph.ts";
 import { drawLanes, MARKS } from "./lanes.ts";
@@ -64,7 +65,7 @@ function detailColumns<Row>(
     const task = taskOf(row);
     return task === null ? "" : read(task);
   };
-  const ruleOf = ({ trigger_rule: rule }: Task) => (rule === "all_success" ? "" : (rule ?? ""));
+  const ruleOf = (task: Task) => (task.trigger_rule === "all_success" ? "" : ruleName(task));
   const poolOf = ({ pool }: Task) => (pool === "default_pool" ? "" : (pool ?? ""));
   const rule = { title: "RULE", value: cell(ruleOf), flexible: true, optional: true };
   const pool = { title: "POOL", value: cell(poolOf), flexible: true, optional: true };
