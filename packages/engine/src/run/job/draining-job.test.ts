@@ -124,6 +124,10 @@ it("releases a backfill to another host, which continues with the next dates", a
   await open();
   await drained;
   expect(await desk.over(id)).toBe("done");
-  const lost = "SELECT count(*)::int AS n FROM task_attempt";
+  // The drain may begin between the commit that admits the next date and the start of its process. That attempt is
+  // withdrawn: it is recorded as lost, has not started, and uses up no try.
+  const lost = "SELECT count(*)::int AS n FROM task_attempt WHERE started_at IS NOT NULL";
   expect(await rig.db.one(adhoc(lost))).toEqual({ n: 0 });
+  const tries = "SELECT max(try_number) AS n FROM task_instance";
+  expect(await rig.db.one(adhoc(tries))).toEqual({ n: 1 });
 });
