@@ -1,6 +1,6 @@
 /**
  * A signal service at the other end of a connection. Listeners run here, in the process of their watchers, and keep their
- * records there. No transaction spans both, so an effect may be repeated if the process dies or loses its lease.
+ * records there. No transaction spans both, so an effect may be repeated if its commit fails.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { EngineError } from "../service/errors.ts";
