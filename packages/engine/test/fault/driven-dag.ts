@@ -40,8 +40,9 @@ export function flowingDag(): Dag {
 
 async function work(ctx: TaskContext, ms: number): Promise<void> {
   record(ctx, "start");
-  if (ms > 0) await sleep(ms, undefined, { signal: ctx.abort });
-  record(ctx, "end");
+  if (ms > 0) await sleep(ms, undefined, { signal: ctx.abort }).catch(() => {});
+  record(ctx, ctx.abort.aborted ? "abort" : "end");
+  ctx.abort.throwIfAborted();
 }
 
 function aborted(abort: AbortSignal): Promise<void> {

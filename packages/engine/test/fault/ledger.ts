@@ -53,8 +53,9 @@ export class Ledger {
     return found;
   }
 
-  /** Attempts that have started and not ended. */
+  /** Attempts that run now, or whose process died: a process that has written another line has finished the attempt. */
   underWay(): LedgerLine[] {
-    return [...this.attempts().values()].filter(({ end }) => !end).map(({ start }) => start);
+    const latest = new Map(this.lines().map((line) => [line.pid, line]));
+    return [...latest.values()].filter(({ event }) => event === "start");
   }
 }

@@ -69,6 +69,17 @@ export class Collector implements SignalWatcher {
   }
 }
 
+/** Collects each signal once, for services that deliver at least once. */
+export class FirstDeliveries extends Collector {
+  readonly #versions = new Set<number>();
+
+  override async process(signals: readonly Signal[], tx: Connection | null): Promise<void> {
+    const first = signals.filter(({ version }) => !this.#versions.has(version));
+    for (const { version } of first) this.#versions.add(version);
+    await super.process(first, tx);
+  }
+}
+
 export async function within<T>(promise: Promise<T>, late: () => string): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const deadline = new Promise<never>((_, reject) => {
