@@ -2,6 +2,7 @@
  * A whole Tradewind in one process on a temporary home: embedded PostgreSQL (fsync on), DAG processor, scheduler with
  * warm children. The benchmarks measure this end to end; nothing is left out.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -11,6 +12,7 @@ import { artefactHash } from "../packages/engine/src/code/artefact-hash.ts";
 import { BundleCache } from "../packages/engine/src/code/bundle-cache.ts";
 import type { Executor } from "../packages/engine/src/execute/contract.ts";
 import { WakeUps } from "../packages/engine/src/job/wake-up.ts";
+import { LogFolder } from "../packages/engine/src/log/log-folder.ts";
 import { planNext } from "../packages/engine/src/model/calendar/planner.ts";
 import { TimetableClient } from "../packages/engine/src/plan/timetable-client.ts";
 import { createBackfillHost } from "../packages/engine/src/process/backfill.ts";
@@ -151,7 +153,7 @@ export async function openBareScheduler(executor: Executor): Promise<BareSchedul
   const wakeUps = new WakeUps(database);
   const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
   const logger = createLogger({ level: "warn", format: "pretty" });
-  const rest = { bundles, logsDir: home.logs, logger, wakeUps, version: "bench" };
+  const rest = { bundles, logs: new LogFolder(home.logs), logger, wakeUps, version: "bench" };
   const scheduler = new SchedulerJob({
     database,
     executors: [executor],

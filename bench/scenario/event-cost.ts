@@ -7,7 +7,7 @@
 import { dag } from "@tradewind/sdk";
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { PROGRAM } from "@tradewind/sdk/program";
-import type { Executor, ExecutorEvent, Workload } from "../../packages/engine/src/execute/contract.ts";
+import type { Assignment, Executor, ExecutorEvent } from "../../packages/engine/src/execute/contract.ts";
 import { planNext } from "../../packages/engine/src/model/calendar/planner.ts";
 import { publishFiles } from "../../packages/engine/src/store/dag/dag-publish.ts";
 import type { Figure } from "../result.ts";
@@ -96,8 +96,8 @@ class InstantExecutor implements Executor {
     this.#report = report;
   }
 
-  submit(workloads: readonly Workload[]): void {
-    this.#held.push(...workloads.map(({ attempt }) => attempt));
+  submit(assignments: readonly Assignment[]): void {
+    this.#held.push(...assignments.map(({ id }) => id));
     setImmediate(() => this.#next());
   }
 
@@ -113,8 +113,6 @@ class InstantExecutor implements Executor {
     return new Set();
   }
 
-  submitReaction(): void {}
-  submitCallback(): void {}
   cancel(): void {}
   async stop(): Promise<void> {}
 

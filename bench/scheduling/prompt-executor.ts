@@ -1,5 +1,5 @@
 /** Reports success at once: for measurements of the scheduler alone. */
-import type { Executor, ExecutorEvent, Workload } from "../../packages/engine/src/execute/contract.ts";
+import type { Assignment, Executor, ExecutorEvent } from "../../packages/engine/src/execute/contract.ts";
 
 export class PromptExecutor implements Executor {
   readonly name = "local";
@@ -9,15 +9,14 @@ export class PromptExecutor implements Executor {
     this.#report = report;
   }
 
-  submit(workloads: readonly Workload[]): void {
+  submit(assignments: readonly Assignment[]): void {
     const outcome = { kind: "success", output: undefined, skip: [] } as const;
     setImmediate(() => {
-      for (const { attempt } of workloads) this.#report({ type: "ended", attempt, at: Date.now(), outcome });
+      for (const { id: attempt } of assignments)
+        this.#report({ type: "ended", attempt, at: Date.now(), outcome });
     });
   }
 
-  submitCallback(): void {}
-  submitReaction(): void {}
   cancel(): void {}
 
   async adopt(): Promise<ReadonlySet<string>> {

@@ -3,13 +3,11 @@
  * one, so its file is not loaded. A queue only selects workers: a task with an unserved queue is loaded with a warning.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
+import { DEFAULT_QUEUE } from "../model/index.ts";
 
 // Manifests come from a child process that has run user code: their fields are checked regardless of their type.
 
 const UNKNOWN = "EXECUTOR_UNKNOWN";
-
-/** The queue of tasks that name none: every executor serves it. */
-const DEFAULT_QUEUE = "default";
 
 /** The import error of a file whose tasks name an executor that is not configured; null if there is none. */
 export function unknownExecutor(

@@ -35,8 +35,8 @@ async function outputs(root: FolderFixture, dags = "."): Promise<Record<string, 
   await using under = await ExecutorUnderTest.start();
   const found: Record<string, unknown> = {};
   for (const { dag_id: dagId, bundle_hash: bundleHash } of rows) {
-    const run = { ...under.workload("t").run, dagId };
-    const outcome = await under.run("t", { bundlePath: await cache.path(bundleHash), bundleHash, run });
+    const run = { ...under.assignment("t").run, dagId };
+    const outcome = await under.run("t", { bundleHash: await cache.path(bundleHash), run });
     found[dagId] = outcome.kind === "success" ? outcome.output : outcome;
   }
   return found;

@@ -1,6 +1,6 @@
 /**
- * The contract between the scheduler and its executors. An executor receives workloads and reports events. It is never
- * polled, and it does not use the database. Every message names its attempt: by that token alone the receiver decides
+ * The contract between the scheduler and its executors. An executor receives assignments and reports events. It is never
+ * polled. Every message names its attempt: by that token alone the receiver decides
  * whether the message still counts.
  */
 
@@ -25,25 +25,38 @@ import type {
 } from "@tradewind/sdk/program";
 import type { AttemptOutcome, Known, LargePlace } from "../model/index.ts";
 
-/** One attempt, with all that is needed to run it. */
-export interface Workload {
-  readonly attempt: string;
+/**
+ * What every assignment needs. It is plain JSON without a path of any machine: the process that runs it resolves the bundle
+ * and the log itself.
+ */
+interface AnyAssignment {
+  /** The id of the attempt, of the callback or of the reaction: a UUID. */
+  readonly id: string;
   readonly dagRunId: number;
+  readonly tryNumber: number;
+  readonly bundleHash: string;
+  readonly run: RunFacts;
+  readonly conf: Json;
+  /** Only workers of this queue run it; executors without queues ignore it. */
+  readonly queue: string;
+  /** The name of its log: a relative path whose parts are ids. */
+  readonly logKey: string;
+}
+
+/** One attempt of a task. */
+export interface AttemptAssignment extends AnyAssignment {
+  readonly kind: "attempt";
   readonly taskId: string;
   readonly mapIndex: number;
-  readonly tryNumber: number;
   readonly maxTries: number;
-  readonly bundleHash: string;
-  /** The path of the bundle on this machine; imported by the child. */
-  readonly bundlePath: string;
+  /** Larger numbers go first. */
+  readonly priority: number;
   readonly resumePoint: TaskCall["resumePoint"];
   /** Time since the try started; `timeoutMs` is the remaining time. */
   readonly elapsedMs: number;
   readonly inputs: Readonly<Record<string, SettledInput>>;
   /** The large values among the inputs, and their places: read just before they are sent to the child. */
   readonly large?: readonly LargePlace[];
-  readonly run: RunFacts;
-  readonly conf: Json;
   /** The versions of the signals that started this try. */
   readonly startSignals?: readonly number[];
   /** All of these signals, in this order; left out: they are read when the child requests them. */
@@ -53,14 +66,11 @@ export interface Workload {
   readonly timeoutMs: number | null;
   readonly memoryMb: number | null;
   readonly isolation: "warm" | "fresh";
-  readonly logPath: string;
 }
 
 /** A callback of a run (taskId null), a group or a task. */
-export interface CallbackWorkload {
-  readonly callbackId: string;
-  readonly bundleHash: string;
-  readonly bundlePath: string;
+export interface CallbackAssignment extends AnyAssignment {
+  readonly kind: "callback";
   readonly taskId: string | null;
   readonly groupId?: string | null;
   /** Of one item of a mapped group. */
@@ -68,29 +78,19 @@ export interface CallbackWorkload {
   readonly event: CallbackCall["event"];
   readonly deadline?: DeadlineCall | null;
   readonly wait?: CancelledWait | null;
-  readonly tryNumber: number;
   readonly error: ErrorFacts | null;
-  readonly run: RunFacts;
-  readonly dagRunId: number;
-  readonly conf: Json;
-  readonly logPath: string;
 }
 
-/** A signal for the `onSignal` of one task. */
-export interface ReactionWorkload {
-  readonly reactionId: string;
-  readonly bundleHash: string;
-  readonly bundlePath: string;
+/** A reaction: a signal for the `onSignal` of one task. */
+export interface ReactionAssignment extends AnyAssignment {
+  readonly kind: "reaction";
   readonly taskId: string;
-  readonly tryNumber: number;
-  readonly run: RunFacts;
-  readonly dagRunId: number;
-  readonly conf: Json;
   readonly signal: ReactCall["signal"];
   /** Without an answer by then, the reaction fails and its process is ended. */
   readonly timeoutMs: number;
-  readonly logPath: string;
 }
+
+export type Assignment = AttemptAssignment | CallbackAssignment | ReactionAssignment;
 
 /** What a signal means to a task. */
 export type SignalAction = Extract<ReactOutcome, { ok: true }>["action"];
@@ -196,11 +196,8 @@ export interface LeaseTerm {
 export interface Executor {
   readonly name: string;
   start(report: (event: ExecutorEvent) => void): Promise<void>;
-  /** Accepts all workloads: each gets exactly one `ended`. */
-  submit(workloads: readonly Workload[]): void;
-  submitCallback(workload: CallbackWorkload): void;
-  /** Gets exactly one `reactionEnded`. */
-  submitReaction(workload: ReactionWorkload): void;
+  /** Accepts all assignments. Each gets exactly one `ended`, `callbackEnded` or `reactionEnded`, by its kind. */
+  submit(assignments: readonly Assignment[]): void;
   /** The attempts among these that this executor still has; the others are lost. */
   adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
@@ -210,7 +207,7 @@ export interface Executor {
    * ones are stopped, so that no process is left at `endsAt`. Never called: the executor runs without a lease.
    */
   extendLease?(term: LeaseTerm): void;
-  /** The number of workloads that may be submitted now. */
+  /** The number of attempts that may be submitted now. */
   freeSlots(): number;
   /** The number of parallel attempts (null: no limit), and how many more could start now without waiting for a process. */
   slots(): { readonly slots: number | null; readonly free: number };

@@ -105,12 +105,12 @@ test("an attempt that has not started is cancelled with any terms", async () => 
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const gate = join(under.dir, "gate");
   const first = under.submit("hold", { conf: { gate } });
-  await under.started(first.attempt);
+  await under.started(first.id);
   const second = under.submit("pid");
-  under.executor.cancel(second.attempt, "not wanted", { graceMs: LONG_MS, keepsSuccess: true });
-  expect(await under.ended(second.attempt)).toEqual({ kind: "cancelled" });
+  under.executor.cancel(second.id, "not wanted", { graceMs: LONG_MS, keepsSuccess: true });
+  expect(await under.ended(second.id)).toEqual({ kind: "cancelled" });
   await writeFile(gate, "");
-  await under.ended(first.attempt);
+  await under.ended(first.id);
   expect(under.events.filter(({ type }) => type === "started")).toHaveLength(1);
 });
 
@@ -146,9 +146,9 @@ async function underWay(
   conf: Readonly<Record<string, string | number>> = {},
   memoryMb: number | null = null,
 ): Promise<string> {
-  const { attempt } = under.workload(taskId);
+  const { id: attempt } = under.assignment(taskId);
   const file = join(under.dir, attempt);
-  under.submit(taskId, { attempt, memoryMb, conf: { ...conf, file } });
+  under.submit(taskId, { id: attempt, memoryMb, conf: { ...conf, file } });
   while ((await readFile(file, "utf8").catch(() => "")) === "") await sleep(5);
   return attempt;
 }

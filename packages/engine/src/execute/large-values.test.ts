@@ -8,7 +8,7 @@ import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { type AttemptOutcome, type LargePlace, LargeValue, type OutputReference } from "../model/index.ts";
 import { LargeOutputs } from "../output/large-outputs.ts";
 import { PIECE_LENGTH } from "./attempt/protocol.ts";
-import type { Workload } from "./contract.ts";
+import type { AttemptAssignment } from "./contract.ts";
 import { piecesOf, sizeUp } from "./task-runner/large-values.ts";
 
 describe("an executor with a store for large outputs", () => {
@@ -34,7 +34,7 @@ describe("an executor with a store for large outputs", () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  const returned = (value: unknown, more: Partial<Workload> = {}) =>
+  const returned = (value: unknown, more: Partial<AttemptAssignment> = {}) =>
     under.run("returns", { conf: { value } as never, ...more });
   const storedBy = (outcome: AttemptOutcome): OutputReference => {
     if (outcome.kind !== "success" || !outcome.stored) throw new Error(JSON.stringify(outcome));

@@ -117,7 +117,7 @@ export default dag("testing", (d) => {
 `;
 
 async function bundled(under: ExecutorUnderTest) {
-  const bundlePath = await under.bundle(SOURCE, {
+  const bundleHash = await under.bundle(SOURCE, {
     banner: {
       js: 'import { createRequire as tw$require } from "node:module"; const require = tw$require(import.meta.url);',
     },
@@ -125,7 +125,7 @@ async function bundled(under: ExecutorUnderTest) {
     nodePaths: [fileURLToPath(new URL("../../../../node_modules", import.meta.url))],
     sourcemap: "linked",
   });
-  return { bundlePath, bundleHash: "sdk" };
+  return { bundleHash };
 }
 
 async function http2Server(onStream: (stream: ServerHttp2Stream, headers: IncomingHttpHeaders) => void) {
@@ -196,7 +196,7 @@ test("pools and keep-alive connections are open work only while they wait for a 
   );
 
   const callback = { ...bundle, taskId: "notifies", event: "success" as const };
-  under.executor.submitCallback(under.callback({ ...callback, callbackId: "told" }));
+  under.executor.submit([under.callback({ ...callback, id: "told" })]);
   const told = await under.event((event) => event.type === "callbackEnded" && event.callbackId === "told");
   expect(told).toMatchObject({ error: { code: "TW_WORK_LEFT_OPEN" } });
 });

@@ -10,8 +10,8 @@ const LONG_MS = 600_000;
 
 test("the answer is reported, and the output of the handler is in the log", async () => {
   await using under = await ExecutorUnderTest.start();
-  const run = { ...under.workload("noop").run, runId: "order-7" };
-  const { reactionId } = under.submitReaction("say", {
+  const run = { ...under.assignment("noop").run, runId: "order-7" };
+  const { id: reactionId } = under.submitReaction("say", {
     ...{ taskId: "serve", tryNumber: 3, run, conf: { order: 7 } },
     signal: { namespace: "shop", key: "say", value: "RESTART", version: 12 },
   });
@@ -35,15 +35,15 @@ test("the answer is reported, and the output of the handler is in the log", asyn
 test.each(["NONE", "START", "RESTART", "STOP"])("%s without output leaves no log", async (value) => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key: "silent", value, version: 1 };
-  const { reactionId, logPath } = under.submitReaction("silent", { signal });
+  const { id: reactionId, logKey } = under.submitReaction("silent", { signal });
   expect(await under.answered(reactionId)).toMatchObject({ action: value, error: null });
-  await expect(readFile(logPath)).rejects.toThrow("ENOENT");
+  await expect(readFile(under.logPath(logKey))).rejects.toThrow("ENOENT");
 });
 
 test("a program without signal support answers NONE", async () => {
   await using under = await ExecutorUnderTest.start();
-  const run = { ...under.workload("noop").run, dagId: "old" };
-  const { reactionId } = under.submitReaction("say", { run });
+  const run = { ...under.assignment("noop").run, dagId: "old" };
+  const { id: reactionId } = under.submitReaction("say", { run });
   expect(await under.answered(reactionId)).toMatchObject({ action: "NONE", error: null });
 });
 
@@ -61,26 +61,26 @@ test.each([
 ])("a reaction without an answer is an error: %s %j", async (key, value, error) => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key, value, version: 1 };
-  const { reactionId, logPath } = under.submitReaction(key, { signal });
+  const { id: reactionId, logKey } = under.submitReaction(key, { signal });
   expect(await under.answered(reactionId)).toMatchObject({ action: null, error });
-  const log = await readFile(logPath, "utf8");
+  const log = await readFile(under.logPath(logKey), "utf8");
   expect(log).toContain("No answer: ");
   expect(log).not.toContain(SECRETS.password.slice(0, 4));
   // The next reaction is not affected.
   const next = under.submitReaction("silent", { signal: { ...signal, key: "silent", value: "STOP" } });
-  expect(await under.answered(next.reactionId)).toMatchObject({ action: "STOP" });
+  expect(await under.answered(next.id)).toMatchObject({ action: "STOP" });
 });
 
 test("a reaction that hangs is aborted, then killed", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: 50 });
-  const { reactionId } = under.submitReaction("hang", { timeoutMs: 100 });
+  const { id: reactionId } = under.submitReaction("hang", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: null, error: { code: "TASK_TIMEOUT" } });
   expect(JSON.stringify(await under.log(reactionId))).toContain("did not stop within 50 ms");
 });
 
 test("an answer after the abort counts", async () => {
   await using under = await ExecutorUnderTest.start({ graceMs: LONG_MS });
-  const { reactionId } = under.submitReaction("late", { timeoutMs: 100 });
+  const { id: reactionId } = under.submitReaction("late", { timeoutMs: 100 });
   expect(await under.answered(reactionId)).toMatchObject({ action: "STOP", error: null });
 });
 
@@ -88,32 +88,16 @@ test("reactions run one at a time and do not wait for tasks that hold every proc
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const gate = join(under.dir, "gate");
   const running = under.submit("hold", { conf: { gate } });
-  await under.started(running.attempt);
+  await under.started(running.id);
   const file = join(under.dir, "order");
   const waiting = under.submit("mark", { conf: { file, name: "the task" } });
   const names = ["one", "two", "three"];
   const asked = names.map((name) => under.submitReaction("mark", { conf: { file, name } }));
-  await Promise.all(asked.map(({ reactionId }) => under.answered(reactionId)));
+  await Promise.all(asked.map(({ id }) => under.answered(id)));
   expect(await readFile(file, "utf8")).toBe("one\ntwo\nthree\n");
   await writeFile(gate, "");
-  await under.ended(waiting.attempt);
+  await under.ended(waiting.id);
   expect(await readFile(file, "utf8")).toBe("one\ntwo\nthree\nthe task\n");
-});
-
-test("a reaction is kept apart from an attempt and a callback with the same id", async () => {
-  await using under = await ExecutorUnderTest.start({ parallelism: 3 });
-  const gate = join(under.dir, "gate");
-  const { attempt } = under.submit("hold", { attempt: "7", conf: { gate } });
-  const signal = { namespace: "default", key: "silent", value: "START", version: 1 };
-  under.submitReaction("silent", { reactionId: "7", signal });
-  expect(await under.answered("7")).toMatchObject({ action: "START" });
-  const hung = under.submitReaction("hang", { reactionId: "8", conf: { file: join(under.dir, "pid") } });
-  under.executor.cancel("8", "not an attempt");
-  expect(await under.executor.adopt(["7", "8"])).toEqual(new Set([attempt]));
-  await writeFile(gate, "");
-  expect(await under.ended(attempt)).toMatchObject({ kind: "success" });
-  await under.executor.stop(0);
-  expect(await under.answered(hung.reactionId)).toMatchObject({ error: { code: "EXECUTOR_STOPPED" } });
 });
 
 test("when the executor stops, running, waiting and late reactions are each answered once", async () => {
@@ -125,8 +109,8 @@ test("when the executor stops, running, waiting and late reactions are each answ
   await under.executor.stop(10);
   const late = under.submitReaction("hang");
   const all = [running, waiting, late];
-  for (const { reactionId } of all) {
-    expect(await under.answered(reactionId)).toMatchObject({
+  for (const { id } of all) {
+    expect(await under.answered(id)).toMatchObject({
       action: null,
       error: { code: "EXECUTOR_STOPPED" },
     });
@@ -137,6 +121,6 @@ test("when the executor stops, running, waiting and late reactions are each answ
 test("an answer frees a slot for tasks", async () => {
   await using under = await ExecutorUnderTest.start();
   const signal = { namespace: "default", key: "silent", value: "NONE", version: 1 };
-  await under.answered(under.submitReaction("silent", { signal }).reactionId);
+  await under.answered(under.submitReaction("silent", { signal }).id);
   await under.event(({ type }) => type === "capacity");
 });

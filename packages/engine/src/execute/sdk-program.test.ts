@@ -45,7 +45,7 @@ export default dag("testing", (d) => {
 `;
 
 async function bundled(under: ExecutorUnderTest) {
-  return { bundlePath: await under.bundle(SOURCE, { sourcemap: "inline" }), bundleHash: "sdk", conf: null };
+  return { bundleHash: await under.bundle(SOURCE, { sourcemap: "inline" }), conf: null };
 }
 
 test("a DAG of the SDK runs in a task process", async () => {
@@ -53,20 +53,20 @@ test("a DAG of the SDK runs in a task process", async () => {
   const bundle = await bundled(under);
   expect(await under.output("one", bundle)).toBe(20);
   const two = under.submit("two", { ...bundle, inputs: { one: { state: "success", value: 20 } } });
-  expect(await under.ended(two.attempt)).toMatchObject({ kind: "success", output: 21 });
-  const lines = await under.log(two.attempt);
+  expect(await under.ended(two.id)).toMatchObject({ kind: "success", output: 21 });
+  const lines = await under.log(two.id);
   expect(lines).toContainEqual(
     expect.objectContaining({ source: "task", message: "adding", fields: { one: 20 } }),
   );
 
   const broken = under.submit("broken", bundle);
-  const outcome = await under.ended(broken.attempt);
+  const outcome = await under.ended(broken.id);
   expect(outcome).toMatchObject({
     kind: "failed",
     retry: true,
     error: { message: "typed wrong" },
   });
-  const log = await readFile(broken.logPath, "utf8");
+  const log = await readFile(under.logPath(broken.logKey), "utf8");
   // Callbacks run after the outcome is stored.
   expect(log).not.toContain("callback ran");
   // The source map points to the author's file, not to the bundle.
@@ -79,7 +79,7 @@ test("the log of an engine error has its code, and only frames of the author", a
   await using under = await ExecutorUnderTest.start();
   const bundle = await bundled(under);
   const errors = async (taskId: string) => {
-    const { attempt } = under.submit(taskId, bundle);
+    const { id: attempt } = under.submit(taskId, bundle);
     await under.ended(attempt);
     const lines = (await under.log(attempt)).filter(({ level }) => level === "error");
     return lines.map(({ message }) => message);
@@ -94,7 +94,7 @@ test("the log of an engine error has its code, and only frames of the author", a
 
 test("a function that returns after a graceful stop has succeeded, and no callback has run", async () => {
   await using under = await ExecutorUnderTest.start();
-  const { attempt } = under.submit("stream", await bundled(under));
+  const { id: attempt } = under.submit("stream", await bundled(under));
   while (!JSON.stringify(await under.log(attempt)).includes("streaming")) await sleep(5);
   under.executor.cancel(attempt, "closed", { graceMs: 600_000, keepsSuccess: true });
   expect(await under.ended(attempt)).toEqual({
@@ -111,7 +111,7 @@ test("the onSignal of an operator runs in a task process", async () => {
   const bundle = await bundled(under);
   const ask = async (value: string, taskId = "serve") => {
     const signal = { namespace: "default", key: "rows", value, version: 4 };
-    return await under.answered(under.submitReaction("rows", { ...bundle, taskId, signal }).reactionId);
+    return await under.answered(under.submitReaction("rows", { ...bundle, taskId, signal }).id);
   };
   const answer = await ask("RESTART");
   expect(answer).toMatchObject({ action: "RESTART", error: null });

@@ -66,9 +66,9 @@ export default [withEnv, withoutEnv, lacking];
 type Seen = Record<string, string> & { readonly pid: number };
 
 async function bundled(under: ExecutorUnderTest) {
-  const bundlePath = await under.bundle(SOURCE);
-  const { run } = under.workload("any");
-  return (dagId: string) => ({ bundlePath, bundleHash: "env", conf: null, run: { ...run, dagId } });
+  const bundleHash = await under.bundle(SOURCE);
+  const { run } = under.assignment("any");
+  return (dagId: string) => ({ bundleHash, conf: null, run: { ...run, dagId } });
 }
 
 /** With one process, which all tasks share while they leave it clean. */
@@ -149,17 +149,17 @@ describe("env", () => {
     await using rig = await started();
     const { run, ...bundle } = rig.of("with_env");
     const callback = rig.under.callback({ ...bundle, run, taskId: null });
-    rig.under.executor.submitCallback(callback);
+    rig.under.executor.submit([callback]);
     await rig.under.event((event) => event.type === "callbackEnded");
-    expect(await rig.log(callback.callbackId)).toContain("callback in batch");
-    const { reactionId } = rig.under.submitReaction("rows", { ...bundle, run, taskId: "asked" });
+    expect(await rig.log(callback.id)).toContain("callback in batch");
+    const { id: reactionId } = rig.under.submitReaction("rows", { ...bundle, run, taskId: "asked" });
     expect(await rig.under.answered(reactionId)).toMatchObject({ action: "START" });
     expect(await rig.look("without_env")).not.toHaveProperty("MODE");
   });
 
   it("is masked in the log and in errors: by the origin of a secret, or by its name", async () => {
     await using rig = await started();
-    const { attempt } = rig.under.submit("prints", rig.of("with_env"));
+    const { id: attempt } = rig.under.submit("prints", rig.of("with_env"));
     expect(await rig.under.ended(attempt)).toMatchObject({ error: { message: "with ***" } });
     const lines = await rig.under.log(attempt);
     expect(lines).toContainEqual(expect.objectContaining({ message: "*** *** ***" }));
@@ -183,7 +183,7 @@ describe("a reference without a value", () => {
     ],
   ])("fails the task without a retry: %s", async (taskId, code, message) => {
     await using rig = await started();
-    const { attempt } = rig.under.submit(taskId, rig.of("lacking"));
+    const { id: attempt } = rig.under.submit(taskId, rig.of("lacking"));
     expect(await rig.under.ended(attempt)).toMatchObject({
       kind: "failed",
       retry: false,
@@ -209,15 +209,15 @@ describe("a reference without a value", () => {
   it("does not prevent a callback, even if the database could not be queried", async () => {
     await using rig = await started();
     const unasked = rig.under.callback({ ...rig.of("lacking"), taskId: "broken" });
-    rig.under.executor.submitCallback(unasked);
+    rig.under.executor.submit([unasked]);
     await rig.under.event((event) => event.type === "callbackEnded");
-    expect(await rig.log(unasked.callbackId)).toContain("callback of a task");
+    expect(await rig.log(unasked.id)).toContain("callback of a task");
     const error = { name: "TaskError", message: "", stack: null, code: "TW_VARIABLE_MISSING" };
     const callback = rig.under.callback({ ...rig.of("lacking"), taskId: null, error });
-    rig.under.executor.submitCallback(callback);
-    const { callbackId } = callback;
-    await rig.under.event((event) => event.type === "callbackEnded" && event.callbackId === callbackId);
-    const log = await rig.log(callback.callbackId);
+    rig.under.executor.submit([callback]);
+    const { id } = callback;
+    await rig.under.event((event) => event.type === "callbackEnded" && event.callbackId === id);
+    const log = await rig.log(callback.id);
     expect(log).toContain("callback in batch TW_VARIABLE_MISSING");
     expect(log).toContain('env.KEY: variable \\"nowhere\\" is not set');
   });
@@ -228,7 +228,7 @@ describe("an error that names a variable which is not passed to tasks", () => {
     vi.stubEnv("AWS_REGION", "moon-base-1");
     vi.stubEnv("AWS_PROFILE", "moon");
     await using rig = await started();
-    const { attempt } = rig.under.submit("aws", rig.of("with_env"));
+    const { id: attempt } = rig.under.submit("aws", rig.of("with_env"));
     const line = "AWS_REGION is set for the scheduler but not passed to tasks: add it to TRADEWIND_TASK_ENV.";
     const outcome = await rig.under.ended(attempt);
     expect(outcome).toMatchObject({

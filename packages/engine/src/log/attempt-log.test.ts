@@ -9,7 +9,7 @@ const MB = 1024 * 1024;
 describe("a task's log", () => {
   test("contains all output of the task, from every source, with level and source", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt } = under.submit("talk");
+    const { id: attempt } = under.submit("talk");
     await under.ended(attempt);
     const log = await under.log(attempt);
     const found = log.map(({ level, source, message }) => `${level} ${source}: ${message}`);
@@ -35,19 +35,19 @@ describe("a task's log", () => {
 
   test("does not exist for a task without output", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt, logPath } = under.submit("noop");
+    const { id: attempt, logKey } = under.submit("noop");
     await under.ended(attempt);
-    await expect(stat(logPath)).rejects.toThrow("ENOENT");
+    await expect(stat(under.logPath(logKey))).rejects.toThrow("ENOENT");
     expect(await under.log(attempt)).toEqual([]);
   });
 
   test("contains why a task failed, and continues in the same file when the try resumes", async () => {
     await using under = await ExecutorUnderTest.start();
-    const logPath = join(under.dir, "logs", "shared.log");
+    const logKey = "shared.log";
     await mkdir(join(under.dir, "logs"));
-    await writeFile(logPath, '{"half a line of a process that died');
-    await under.run("fail", { logPath });
-    await under.run("skip", { logPath });
+    await writeFile(under.logPath(logKey), '{"half a line of a process that died');
+    await under.run("fail", { logKey });
+    await under.run("skip", { logKey });
     const messages = (await under.log("shared")).map(({ message }) => message);
     expect(messages).toContain("Error: it went wrong");
     expect(messages.at(-1)).toBe("Skipped: nothing to do.");
@@ -56,8 +56,9 @@ describe("a task's log", () => {
 
   test("that cannot be written does not affect the task", async () => {
     await using under = await ExecutorUnderTest.start();
-    await writeFile(join(under.dir, "file"), "");
-    expect(await under.run("talk", { logPath: join(under.dir, "file", "not-a-folder.log") })).toMatchObject({
+    await mkdir(join(under.dir, "logs"));
+    await writeFile(under.logPath("file"), "");
+    expect(await under.run("talk", { logKey: "file/not-a-folder.log" })).toMatchObject({
       kind: "success",
     });
   });
@@ -74,12 +75,12 @@ describe("floods", () => {
       const watch = setInterval(() => {
         peak = Math.max(peak, process.memoryUsage().rss);
       }, 20);
-      const { attempt, logPath } = under.submit(taskId, { conf: { kilobytes: 100 * 1024 } });
+      const { id: attempt, logKey } = under.submit(taskId, { conf: { kilobytes: 100 * 1024 } });
       expect(await under.ended(attempt)).toMatchObject({ kind: "success" });
       clearInterval(watch);
       expect(peak - before).toBeLessThan(80 * MB);
-      expect((await stat(logPath)).size).toBeLessThan(6 * MB);
-      const log = await readFile(logPath, "utf8");
+      expect((await stat(under.logPath(logKey))).size).toBeLessThan(6 * MB);
+      const log = await readFile(under.logPath(logKey), "utf8");
       expect(log).toContain("has reached its limit of 5242880 bytes");
       expect(log).toContain("of output were dropped");
     },
@@ -87,7 +88,7 @@ describe("floods", () => {
 
   test("a log of any size within the limit is complete", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt } = under.submit("flood", { conf: { kilobytes: 20 * 1024 } });
+    const { id: attempt } = under.submit("flood", { conf: { kilobytes: 20 * 1024 } });
     await under.ended(attempt);
     const lines = (await under.log(attempt)).filter(({ source }) => source === "stdout");
     expect(lines).toHaveLength(20 * 1024);
@@ -96,7 +97,7 @@ describe("floods", () => {
 
   test("an overlong line is truncated, the next is complete", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt } = under.submit("longLine");
+    const { id: attempt } = under.submit("longLine");
     await under.ended(attempt);
     const [long, after] = (await under.log(attempt)).filter(({ source }) => source === "stdout");
     expect(long?.message.length).toBeLessThan(MAX_LINE_LENGTH + 50);
@@ -107,9 +108,9 @@ describe("floods", () => {
 
 test("secrets that a task received are in neither its log nor its error", async () => {
   await using under = await ExecutorUnderTest.start();
-  const { attempt, logPath } = under.submit("leak");
+  const { id: attempt, logKey } = under.submit("leak");
   const outcome = await under.ended(attempt);
-  const log = await readFile(logPath, "utf8");
+  const log = await readFile(under.logPath(logKey), "utf8");
   const everything = log + JSON.stringify(outcome);
   const { password, token, key } = SECRETS;
   for (const secret of [
@@ -132,9 +133,9 @@ test("secrets that a task received are in neither its log nor its error", async 
 test("a secret that a module kept is masked in the log of the next task in the same process, too", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const first = under.submit("leak");
-  await under.ended(first.attempt);
+  await under.ended(first.id);
   const second = under.submit("leakLater");
-  await under.ended(second.attempt);
-  expect(await under.started(second.attempt)).toBe(await under.started(first.attempt));
-  expect((await under.log(second.attempt)).map(({ message }) => message)).toContain("kept: ***");
+  await under.ended(second.id);
+  expect(await under.started(second.id)).toBe(await under.started(first.id));
+  expect((await under.log(second.id)).map(({ message }) => message)).toContain("kept: ***");
 });

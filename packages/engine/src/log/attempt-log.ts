@@ -7,20 +7,19 @@ import { StringDecoder } from "node:string_decoder";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
 import { MaskStream, type SecretMask } from "../secret/mask.ts";
-import { LogFile } from "./log-file.ts";
 import type { LogFrame } from "./log-frame.ts";
+import type { LogListener, LogSink, LogWriter } from "./log-writer.ts";
 import type { LogLine } from "./task-log.ts";
 
-export interface AttemptLogOptions {
-  readonly path: string;
+export interface AttemptLogOptions extends LogListener {
+  readonly logs: LogWriter;
+  readonly key: string;
   readonly maxBytes: number;
   readonly mask: SecretMask;
   /** Written by the engine before the first line; null: already written. */
   readonly opening: () => string | null;
   /** When it began, in ms: a task may be silent for hours before its first line. Null: it has not. */
   readonly begunAt?: () => number | null;
-  readonly onPressure: (high: boolean) => void;
-  readonly onError: (error: unknown) => void;
 }
 
 /** Characters of one line; the rest of a longer one is dropped. */
@@ -32,7 +31,7 @@ export class AttemptLog {
   readonly #streams = new Map<string, LineStream>();
   /** The last lines of stderr: the best evidence when the process dies. */
   readonly #errorTail: string[] = [];
-  #file: LogFile | null = null;
+  #file: LogSink | null = null;
   #bytes = 0;
   #truncated = false;
   #droppedLines = 0;
@@ -132,7 +131,8 @@ export class AttemptLog {
 
   #write(line: LogLine): void {
     if (this.#file === null) {
-      this.#file = new LogFile(this.#options);
+      const { key, logs, onError, onPressure } = this.#options;
+      this.#file = logs.open(key, { onError, onPressure });
       const opening = this.#options.opening();
       // Dated when the attempt began, although it is written only now. Lines stay in order.
       const begunAt = Math.min(this.#options.begunAt?.() ?? Number.POSITIVE_INFINITY, Date.parse(line.t));

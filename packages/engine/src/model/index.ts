@@ -41,6 +41,7 @@ export { byTurn } from "./pool/lane.ts";
 export { attemptEnd, type EndTerms } from "./run/attempt-end.ts";
 export type { AttemptOutcome } from "./run/attempt-outcome.ts";
 export { type Cancel, type Command, GRACE_MS, isStopped } from "./run/commands.ts";
+export { DEFAULT_QUEUE } from "./run/default-queue.ts";
 export * from "./run/errors.ts";
 export { failingReason } from "./run/failing.ts";
 export { firstFailure } from "./run/first-failure.ts";

@@ -62,7 +62,17 @@ export interface OpenText {
   close(): void;
 }
 
-export class LargeOutputs {
+/** The large outputs of attempts, as the process that runs them uses them. */
+export interface AttemptOutputs {
+  readonly limits: OutputLimits;
+  draft(): OutputDraft;
+  /** Stores a draft as the output of an attempt. The draft is removed in any case. */
+  keep(draft: OutputDraft, place: OutputPlace): Promise<OutputReference>;
+  open(value: LargeValue): Promise<OpenText>;
+  close(): Promise<void>;
+}
+
+export class LargeOutputs implements AttemptOutputs {
   /** The folder of drafts and copies, in scratch folders of processes. */
   readonly root: string;
   readonly #options: LargeOutputsOptions;

@@ -130,7 +130,7 @@ describe("large outputs in a bucket", () => {
     await server.down();
     const inputs = { x: { state: "success", value: null } } as const;
     const large = [{ at: ["call", "inputs", "x", "value"], value }];
-    const { attempt } = under.submit("echo", { inputs, large });
+    const { id: attempt } = under.submit("echo", { inputs, large });
     await under.event((event) => event.type === "started" && event.attempt === attempt);
     under.executor.cancel(attempt, "enough");
     expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });

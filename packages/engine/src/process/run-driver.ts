@@ -1,4 +1,6 @@
+import { answerFrom } from "../execute/attempt/answer-request.ts";
 import { LocalExecutor } from "../execute/local/local-executor.ts";
+import { LogFolder } from "../log/log-folder.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
 import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
@@ -15,27 +17,32 @@ const DRAIN_MS = 20_000;
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
   const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
+  const bundles = createBundleCache(parts);
+  const logs = new LogFolder(home.logs);
   const executor = new LocalExecutor({
+    bundles,
+    logs,
     parallelism: config.parallelism,
     streamingSlots: config.streamingSlots,
     graceMs: config.stopGraceMs,
     outputs,
-    services: taskServices({
-      database,
-      secretBox,
-      check: checkEngineTrigger,
-      onNews: (news) => wakeUps.send(news),
-    }),
+    answer: answerFrom(
+      taskServices({
+        database,
+        secretBox,
+        check: checkEngineTrigger,
+        onNews: (news) => wakeUps.send(news),
+      }),
+    ),
     logger: logger.child({ component: "executor" }),
     user,
   });
-  const bundles = createBundleCache(parts);
   bundles.onOtherPackages(() => executor.replaceUsed());
   return {
     database,
     executors: [executor],
     bundles,
-    logsDir: home.logs,
+    logs,
     logger,
     wakeUps,
     version: VERSION,

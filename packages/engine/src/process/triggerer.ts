@@ -1,3 +1,4 @@
+import { LogFolder } from "../log/log-folder.ts";
 import type { Config } from "../service/config.ts";
 import { TriggerRunner } from "../trigger/process/trigger-runner.ts";
 import { triggerServices } from "../trigger/triggerer/trigger-services.ts";
@@ -27,7 +28,7 @@ export function createTriggerer(parts: TriggererParts): TriggererJob {
     database,
     runner,
     bundles,
-    logsDir: home.logs,
+    logs: new LogFolder(home.logs),
     mask,
     logger,
     wakeUps,

@@ -4,6 +4,7 @@ import { pgProxy } from "../../test/support/pg-proxy.ts";
 import { testDatabase } from "../../test/support/test-database.ts";
 import { BundleCache } from "../code/bundle-cache.ts";
 import { type Topic, WakeUps } from "../job/wake-up.ts";
+import { LogFolder } from "../log/log-folder.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc, Database } from "../store/database/database.ts";
 import { SchedulerJob } from "./job/scheduler-job.ts";
@@ -96,7 +97,7 @@ describe("a scheduler without wake-ups", () => {
       database: db,
       executors: [],
       bundles: new BundleCache("/nowhere", async () => ({ code: "", sharedChunk: null })),
-      logsDir: "/nowhere",
+      logs: new LogFolder("/nowhere"),
       logger: silentLogger,
       wakeUps,
       version: "test",

@@ -5,21 +5,25 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Json } from "@tradewind/sdk/manifest";
 import { type BuildOptions, build } from "esbuild";
+import { answerFrom } from "../../src/execute/attempt/answer-request.ts";
 import type {
-  CallbackWorkload,
+  AttemptAssignment,
+  CallbackAssignment,
   ExecutorEvent,
-  ReactionWorkload,
+  ReactionAssignment,
   TaskServices,
-  Workload,
 } from "../../src/execute/contract.ts";
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { type LogLine, readLog } from "../../src/log/task-log.ts";
 import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 
 const SDK_PATH = fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url));
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
+
+type ExecutorOptions = Partial<LocalExecutorOptions> & { readonly services?: TaskServices };
 
 export class ExecutorUnderTest implements AsyncDisposable {
   readonly executor: LocalExecutor;
@@ -28,18 +32,24 @@ export class ExecutorUnderTest implements AsyncDisposable {
   readonly #waiting = new Set<() => void>();
   #serial = 0;
 
-  private constructor(dir: string, options: Partial<LocalExecutorOptions>) {
+  private constructor(dir: string, { services = SERVICES, ...options }: ExecutorOptions) {
     this.dir = dir;
     this.executor = new LocalExecutor({
       parallelism: 2,
-      services: SERVICES,
+      answer: answerFrom(services),
+      // The hash of another bundle is its path.
+      bundles: {
+        known: (hash) => (hash === "program" ? PROGRAM_PATH : hash),
+        path: async (hash) => hash,
+      },
+      logs: new LogFolder(join(dir, "logs")),
       logger: silentLogger,
       graceMs: 300,
       ...options,
     });
   }
 
-  static async start(options: Partial<LocalExecutorOptions> = {}): Promise<ExecutorUnderTest> {
+  static async start(options: ExecutorOptions = {}): Promise<ExecutorUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "tradewind-execute-"));
     const under = new ExecutorUnderTest(dir, options);
     await under.executor.start((event) => {
@@ -73,17 +83,19 @@ export class ExecutorUnderTest implements AsyncDisposable {
     return outfile;
   }
 
-  workload(taskId: string, more: Partial<Workload> = {}): Workload {
-    const attempt = more.attempt ?? `attempt-${++this.#serial}`;
+  assignment(taskId: string, more: Partial<AttemptAssignment> = {}): AttemptAssignment {
+    const id = more.id ?? `attempt-${++this.#serial}`;
     return {
-      attempt,
+      kind: "attempt",
+      id,
+      queue: "default",
+      priority: 1,
       dagRunId: 7,
       taskId,
       mapIndex: -1,
       tryNumber: 1,
       maxTries: 0,
       bundleHash: "program",
-      bundlePath: PROGRAM_PATH,
       resumePoint: null,
       elapsedMs: 0,
       inputs: {},
@@ -92,33 +104,34 @@ export class ExecutorUnderTest implements AsyncDisposable {
       timeoutMs: null,
       memoryMb: null,
       isolation: "warm",
-      logPath: join(this.dir, "logs", `${attempt}.log`),
+      logKey: `${id}.log`,
       ...more,
     };
   }
 
-  callback(more: Partial<CallbackWorkload> = {}): CallbackWorkload {
-    const callbackId = more.callbackId ?? `callback-${++this.#serial}`;
-    const logPath = join(this.dir, "logs", `${callbackId}.log`);
+  callback(more: Partial<CallbackAssignment> = {}): CallbackAssignment {
+    const id = more.id ?? `callback-${++this.#serial}`;
     const facts = { dagRunId: 7, taskId: "noop", tryNumber: 1, error: null, run: RUN, conf: {} };
     return {
-      callbackId,
+      kind: "callback",
+      id,
+      queue: "default",
       bundleHash: "program",
-      bundlePath: PROGRAM_PATH,
       event: "failure",
-      logPath,
+      logKey: `${id}.log`,
       ...facts,
       ...more,
     };
   }
 
   /** The key of the signal selects the behaviour of `program.mjs`. */
-  reaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
-    const reactionId = more.reactionId ?? `reaction-${++this.#serial}`;
+  reaction(key: string, more: Partial<ReactionAssignment> = {}): ReactionAssignment {
+    const id = more.id ?? `reaction-${++this.#serial}`;
     return {
-      reactionId,
+      kind: "reaction",
+      id,
+      queue: "default",
       bundleHash: "program",
-      bundlePath: PROGRAM_PATH,
       taskId: "noop",
       tryNumber: 1,
       run: RUN,
@@ -126,15 +139,15 @@ export class ExecutorUnderTest implements AsyncDisposable {
       conf: {},
       signal: { namespace: "default", key, value: null, version: 1 },
       timeoutMs: 60_000,
-      logPath: join(this.dir, "logs", `${reactionId}.log`),
+      logKey: `${id}.log`,
       ...more,
     };
   }
 
-  submitReaction(key: string, more: Partial<ReactionWorkload> = {}): ReactionWorkload {
-    const workload = this.reaction(key, more);
-    this.executor.submitReaction(workload);
-    return workload;
+  submitReaction(key: string, more: Partial<ReactionAssignment> = {}): ReactionAssignment {
+    const reaction = this.reaction(key, more);
+    this.executor.submit([reaction]);
+    return reaction;
   }
 
   async answered(reactionId: string): Promise<Extract<ExecutorEvent, { type: "reactionEnded" }>> {
@@ -144,19 +157,19 @@ export class ExecutorUnderTest implements AsyncDisposable {
     return event as Extract<ExecutorEvent, { type: "reactionEnded" }>;
   }
 
-  submit(taskId: string, more: Partial<Workload> = {}): Workload {
-    const workload = this.workload(taskId, more);
-    this.executor.submit([workload]);
-    return workload;
+  submit(taskId: string, more: Partial<AttemptAssignment> = {}): AttemptAssignment {
+    const assignment = this.assignment(taskId, more);
+    this.executor.submit([assignment]);
+    return assignment;
   }
 
   /** Submits a task and awaits its end. */
-  async run(taskId: string, more: Partial<Workload> = {}): Promise<AttemptOutcome> {
-    return await this.ended(this.submit(taskId, more).attempt);
+  async run(taskId: string, more: Partial<AttemptAssignment> = {}): Promise<AttemptOutcome> {
+    return await this.ended(this.submit(taskId, more).id);
   }
 
   /** Submits a task that succeeds; returns its output. */
-  async output<T extends Json>(taskId: string, more: Partial<Workload> = {}): Promise<T> {
+  async output<T extends Json>(taskId: string, more: Partial<AttemptAssignment> = {}): Promise<T> {
     const outcome = await this.run(taskId, more);
     if (outcome.kind !== "success") throw new Error(`${taskId} ended as ${JSON.stringify(outcome)}`);
     return outcome.output as T;
@@ -187,12 +200,17 @@ export class ExecutorUnderTest implements AsyncDisposable {
     }
   }
 
+  /** The file of a log. */
+  logPath(logKey: string): string {
+    return join(this.dir, "logs", logKey);
+  }
+
   async log(attempt: string): Promise<readonly LogLine[]> {
     return (await readLog(join(this.dir, "logs", `${attempt}.log`), { limit: 1e9 })).lines;
   }
 }
 
-const RUN: Workload["run"] = {
+const RUN: AttemptAssignment["run"] = {
   dagId: "testing",
   runId: "manual__1",
   runType: "manual",

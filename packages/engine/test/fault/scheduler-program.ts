@@ -3,9 +3,12 @@
  * Like `tradewind scheduler`, except that its lease can be shorter, and that lost attempts never count as a failure of the
  * task: there are many faults, and the result must stay the scripted one.
  */
+
 import { BundleCache } from "../../src/code/bundle-cache.ts";
+import { answerFrom } from "../../src/execute/attempt/answer-request.ts";
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { TimetableClient } from "../../src/plan/timetable-client.ts";
 import { fetchBundle } from "../../src/process/fetch-bundle.ts";
 import { createLargeOutputs } from "../../src/process/large-outputs.ts";
@@ -34,20 +37,23 @@ const wakeUps = new WakeUps(database);
 const outputs = createLargeOutputs(config, database);
 const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
 const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
+const logs = new LogFolder(home.logs);
 const scheduler = new Job({
   database,
   executors: [
     new LocalExecutor({
       parallelism: config.parallelism,
       outputs,
-      services: taskServices({ database, secretBox, check: checkEngineTrigger }),
+      answer: answerFrom(taskServices({ database, secretBox, check: checkEngineTrigger })),
+      bundles,
+      logs,
       logger,
     }),
   ],
   lengths: new LargeLengths(outputs),
   bundles,
   timetables: (onPlanned: () => void) => new TimetableClient({ database, bundles, logger, onPlanned }),
-  logsDir: home.logs,
+  logs,
   logger,
   wakeUps,
   version: VERSION,

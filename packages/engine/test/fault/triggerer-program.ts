@@ -2,9 +2,11 @@
  * A triggerer as a separate process, for tests that kill, stop and cut it off. Like `tradewind triggerer`, except that its
  * lease can be shorter, that it can run without wake-ups, and that it reports the pid of its runner.
  */
+
 import { writeFileSync } from "node:fs";
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { fetchBundle } from "../../src/process/fetch-bundle.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
@@ -34,7 +36,7 @@ const triggerer = new TriggererJob({
   database,
   runner,
   bundles: new BundleCache(home.bundles, (hash) => fetchBundle(database, hash)),
-  logsDir: home.logs,
+  logs: new LogFolder(home.logs),
   mask,
   logger,
   wakeUps,

@@ -1,4 +1,5 @@
 /** Triggerers with real trigger runners on a test database. Triggers are written as source text; waits are rows. */
+
 import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -6,6 +7,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import { artefactHash } from "../../src/code/artefact-hash.ts";
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogLine } from "../../src/log/task-log.ts";
 import { fetchBundle } from "../../src/process/fetch-bundle.ts";
 import { SecretMask } from "../../src/secret/mask.ts";
@@ -72,7 +74,7 @@ export class TriggererRig {
       database,
       runner,
       bundles: new BundleCache(join(this.root, "bundles"), (hash) => fetchBundle(database, hash)),
-      logsDir: join(this.root, "logs"),
+      logs: new LogFolder(join(this.root, "logs")),
       mask: new SecretMask(),
       logger,
       wakeUps,

@@ -118,7 +118,7 @@ it.each([0, 1])("fails a callback whose process exits with code %i", (code) => {
 
 it("names the engine as the killer of a process that broke the protocol", async () => {
   await using under = await ExecutorUnderTest.start();
-  const { attempt } = under.submit("babble", { conf: { text: "not a message\n" } });
+  const { id: attempt } = under.submit("babble", { conf: { text: "not a message\n" } });
   const ended = await under.ended(attempt);
   expect(ended).toMatchObject({ kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } });
   const message = ended.kind === "failed" ? ended.error.message : "";

@@ -1,10 +1,21 @@
 /** The errors of jobs that the engine ended, or whose process died. */
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
+import { PackageError } from "../../code/required-packages.ts";
+import { messageOf } from "../../service/errors.ts";
 import type { ChildEnd } from "./child-end.ts";
+
+/** The name of errors of jobs that were not started. */
+const DISPATCH_ERROR = "DispatchError";
 
 export function errorFacts(code: string, message: string, stack: string | null = null): ErrorFacts {
   return { name: "TaskError", message, stack, code };
+}
+
+/** For a job whose bundle or packages this machine lacks. */
+export function dispatchFacts(reason: unknown): ErrorFacts {
+  const code = reason instanceof PackageError ? reason.code : "TASK_NOT_DISPATCHED";
+  return { name: DISPATCH_ERROR, message: messageOf(reason), stack: null, code };
 }
 
 export function timeoutFacts(subject: string, limitMs: number, stack: string | null = null): ErrorFacts {

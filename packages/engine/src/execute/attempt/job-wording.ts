@@ -2,7 +2,7 @@
 import type { Deferral } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
 import type { OutputReference } from "../../model/index.ts";
-import type { CallbackWorkload, Workload } from "../contract.ts";
+import type { AttemptAssignment, CallbackAssignment } from "../contract.ts";
 
 export const CLOSING = {
   success: "Succeeded.",
@@ -19,18 +19,18 @@ export function storedText({ bytes, key, store }: OutputReference): string {
   return `Its output has ${bytes} bytes and is stored as ${key} in ${store}.`;
 }
 
-export function sequence({ resumePoint, elapsedMs }: Workload): string {
+export function sequence({ resumePoint, elapsedMs }: AttemptAssignment): string {
   if (resumePoint !== null) return ` resumes at ${resumePoint.method}()`;
   return elapsedMs > 0 ? " resumes" : "";
 }
 
-export function subjectOf(workload: Workload): string {
-  const index = workload.mapIndex >= 0 ? `[${workload.mapIndex}]` : "";
-  return `task "${workload.taskId}${index}"`;
+export function subjectOf(assignment: AttemptAssignment): string {
+  const index = assignment.mapIndex >= 0 ? `[${assignment.mapIndex}]` : "";
+  return `task "${assignment.taskId}${index}"`;
 }
 
-export function callbackSubject(workload: CallbackWorkload): string {
-  const { groupId, mapIndex, run, taskId } = workload;
+export function callbackSubject(assignment: CallbackAssignment): string {
+  const { groupId, mapIndex, run, taskId } = assignment;
   if (groupId) return `group "${groupId}${mapIndex === undefined ? "" : `[${mapIndex}]`}"`;
   return taskId === null ? `run "${run.runId}"` : `task "${taskId}"`;
 }

@@ -3,27 +3,26 @@
  * child, the log, and the event that reports its end. It is independent of the process that runs it.
  */
 
-import type { Json } from "@tradewind/sdk/manifest";
-import type { ErrorFacts } from "@tradewind/sdk/program";
+import type { ConnectionFacts, ErrorFacts } from "@tradewind/sdk/program";
 import { durationText, errorText } from "@tradewind/sdk/wording";
 import { AttemptLog } from "../../log/attempt-log.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import { maskedError } from "../../log/masked-error.ts";
 import type { Known, LargePlace, LargeValue, OutputReference } from "../../model/index.ts";
-import type { LargeOutputs, OpenText } from "../../output/large-outputs.ts";
+import type { AttemptOutputs, OpenText } from "../../output/large-outputs.ts";
 import { SecretMask } from "../../secret/mask.ts";
 import { connectionSecrets, variableSecrets } from "../../secret/secret-forms.ts";
 import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { missingVariableHint } from "../../service/missing-variable.ts";
 import type {
-  AttemptPlace,
-  CallbackWorkload,
+  Assignment,
+  AttemptAssignment,
+  CallbackAssignment,
   ExecutorEvent,
-  ReactionWorkload,
-  SenderPlace,
-  TaskServices,
-  Workload,
+  ReactionAssignment,
 } from "../contract.ts";
+import type { AnswerRequest } from "./answer-request.ts";
 import { attemptOutcome, maskedOutcome, withStoredOutput } from "./attempt-outcome.ts";
 import { callbackError, reactionAnswer } from "./callback-outcome.ts";
 import type { ChildEnd } from "./child-end.ts";
@@ -31,34 +30,32 @@ import { errorFacts } from "./end-errors.ts";
 import { CLOSING, callbackSubject, sequence, storedText, subjectOf, waitingText } from "./job-wording.ts";
 import { IncomingOutput } from "./large-transfer.ts";
 import type { CallbackMessage, Question, ReactMessage, RunMessage } from "./protocol.ts";
-import { runEndReply } from "./run-end-reply.ts";
 
 export interface JobSettings {
-  readonly services: TaskServices;
+  readonly answer: AnswerRequest;
+  readonly logs: LogWriter;
   readonly logger: Logger;
   readonly maxLogBytes: number;
   readonly memoryMb: number | null;
   readonly callbackTimeoutMs: number;
   /** null: large outputs are not supported, and fail their task. */
-  readonly outputs: LargeOutputs | null;
+  readonly outputs: AttemptOutputs | null;
   /** Names of environment variables of this process that are not passed to user code. */
   readonly withheld: ReadonlySet<string>;
 }
 
 export type Job = AttemptJob | CallbackJob | ReactionJob;
 
-type JournalQuestion = Extract<Question, { what: "recall" | "remember" | "startSignals" }>;
-
 abstract class BaseJob {
-  abstract readonly id: string;
+  readonly id: string;
+  abstract readonly assignment: Assignment;
   abstract readonly subject: string;
   readonly mask = new SecretMask();
   readonly log: AttemptLog;
   readonly bundleHash: string;
-  readonly dagRunId: number;
-  readonly sender: SenderPlace;
-  readonly runStartedAt: string | null;
   readonly settings: JobSettings;
+  /** The bundle on this machine; set before the job is placed. */
+  bundlePath = "";
   /** "waiting" in the queue of the executor, "placed" with a process, "ended" when its end is known. */
   state: "waiting" | "placed" | "ended" = "waiting";
   /** By performance.now(); 0: not yet. */
@@ -69,20 +66,14 @@ abstract class BaseJob {
   /** Set by the process that runs the job. Called when the log on disk falls behind the output of the task. */
   onPressure: ((high: boolean) => void) | null = null;
 
-  constructor(
-    workload: Workload | CallbackWorkload | ReactionWorkload,
-    settings: JobSettings,
-    opening: () => string,
-  ) {
-    this.bundleHash = workload.bundleHash;
-    this.dagRunId = workload.dagRunId;
-    const { dagId, runId } = workload.run;
-    this.sender = { dagId, runId, taskId: workload.taskId ?? "" };
-    this.runStartedAt = workload.run.startedAt;
-    this.begunAt = performance.now() - ("elapsedMs" in workload ? workload.elapsedMs : 0);
+  constructor(assignment: Assignment, settings: JobSettings, opening: () => string) {
+    this.id = assignment.id;
+    this.bundleHash = assignment.bundleHash;
+    this.begunAt = performance.now() - (assignment.kind === "attempt" ? assignment.elapsedMs : 0);
     this.settings = settings;
     this.log = new AttemptLog({
-      path: workload.logPath,
+      logs: settings.logs,
+      key: assignment.logKey,
       maxBytes: settings.maxLogBytes,
       mask: this.mask,
       opening,
@@ -90,7 +81,7 @@ abstract class BaseJob {
       onPressure: (high) => this.onPressure?.(high),
       onError: (error) =>
         settings.logger.warn("a task log cannot be written", {
-          path: workload.logPath,
+          log: assignment.logKey,
           error: messageOf(error),
         }),
     });
@@ -107,31 +98,14 @@ abstract class BaseJob {
 
   /** Answers a request of user code. Secrets in the answer are masked in the log from now on. */
   async answer(ask: Question): Promise<Known | undefined> {
-    const { services } = this.settings;
-    if (ask.what === "recall" || ask.what === "remember" || ask.what === "startSignals")
-      return await this.journal(ask);
-    if (ask.what === "check")
-      return await services.check(ask.trigger, performance.now() - this.begunAt, this.runStartedAt);
-    if (ask.what === "send") return { ...(await services.send(ask.signal, this.sender)) };
-    if (ask.what === "triggerRun") return { ...(await services.triggerRun(ask.request, this.place())) };
-    if (ask.what === "runEnd") return runEndReply(await services.runEnd(ask.request));
-    if (ask.what === "isLatest") return await services.isLatest(this.dagRunId);
-    if (ask.what === "output") return await services.output(this.dagRunId, ask.taskId, ask.mapIndex);
-    if (ask.what === "variable") {
-      const value = await services.variable(ask.key);
-      for (const name of value === undefined ? [] : new Set([ask.key, ask.name ?? ask.key]))
-        this.#hide(variableSecrets(name, value ?? ""), `variable "${ask.key}"`);
-      return value;
+    const answer = await this.settings.answer(this.assignment, ask, performance.now() - this.begunAt);
+    if (ask.what === "variable" && answer !== undefined) {
+      for (const name of new Set([ask.key, ask.name ?? ask.key]))
+        this.#hide(variableSecrets(name, answer as string), `variable "${ask.key}"`);
     }
-    const connection = await services.connection(ask.connectionId);
-    if (connection !== undefined)
-      this.#hide(connectionSecrets(connection), `connection "${ask.connectionId}"`);
-    return connection as Json | undefined;
-  }
-
-  /** null: the job is not an attempt. */
-  protected place(): AttemptPlace | null {
-    return null;
+    if (ask.what === "connection" && answer !== undefined)
+      this.#hide(connectionSecrets(answer as unknown as ConnectionFacts), `connection "${ask.connectionId}"`);
+    return answer;
   }
 
   /** The large values among the inputs. */
@@ -160,11 +134,6 @@ abstract class BaseJob {
     return Promise.resolve();
   }
 
-  /** Only an attempt has recorded steps and starting signals. */
-  protected journal(_ask: JournalQuestion): Promise<Json | undefined> {
-    return Promise.reject(new Error("only a task has steps"));
-  }
-
   /** Adds a hint to the error and to the log if the error names an environment variable that is not passed to tasks. */
   protected explained(error: ErrorFacts, { report }: ChildEnd): ErrorFacts {
     const hint = missingVariableHint(error.message, this.settings.withheld, { given: report?.env ?? [] });
@@ -184,57 +153,41 @@ abstract class BaseJob {
 }
 
 export class AttemptJob extends BaseJob {
-  readonly id: string;
   readonly subject: string;
-  readonly workload: Workload;
+  readonly assignment: AttemptAssignment;
   #incoming: IncomingOutput | null = null;
   #stored: OutputReference | ErrorFacts | null = null;
 
-  constructor(workload: Workload, settings: JobSettings) {
+  constructor(assignment: AttemptAssignment, settings: JobSettings) {
     super(
-      workload,
+      assignment,
       settings,
-      () => `Try ${workload.tryNumber} of ${subjectOf(workload)}${sequence(workload)}.`,
+      () => `Try ${assignment.tryNumber} of ${subjectOf(assignment)}${sequence(assignment)}.`,
     );
-    this.id = workload.attempt;
-    this.subject = subjectOf(workload);
-    this.workload = workload;
+    this.subject = subjectOf(assignment);
+    this.assignment = assignment;
   }
 
   get timeoutMs(): number | null {
-    return this.workload.timeoutMs;
+    return this.assignment.timeoutMs;
   }
 
   get elapsedMs(): number {
-    return this.workload.elapsedMs;
+    return this.assignment.elapsedMs;
   }
 
   get memoryMb(): number | null {
-    return this.workload.memoryMb ?? this.settings.memoryMb;
+    return this.assignment.memoryMb ?? this.settings.memoryMb;
   }
 
   get fresh(): boolean {
-    return this.workload.isolation === "fresh";
-  }
-
-  protected override place(): AttemptPlace {
-    const { dagRunId: runId, taskId, mapIndex, tryNumber, attempt } = this.workload;
-    return { runId, taskId, mapIndex, tryNumber, attempt };
-  }
-
-  protected override async journal(ask: JournalQuestion): Promise<Json | undefined> {
-    const place = this.place();
-    const { services } = this.settings;
-    if (ask.what === "startSignals")
-      return (await services.signals(this.workload.startSignals ?? [])) as unknown as Json;
-    if (ask.what === "recall") return (await services.recall(place)) as unknown as Json;
-    await services.remember(place, ask);
-    return null;
+    return this.assignment.isolation === "fresh";
   }
 
   message(): RunMessage {
-    const { attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs } = this.workload;
-    const { bundlePath: bundle, conf, run, signals, startSignals } = this.workload;
+    const { id: attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint } = this.assignment;
+    const { conf, elapsedMs, inputs, run, signals, startSignals } = this.assignment;
+    const { bundlePath: bundle } = this;
     const call = {
       ...{ attempt, taskId, mapIndex, tryNumber, maxTries, resumePoint, elapsedMs, inputs, run, conf },
       ...(startSignals && { startSignals }),
@@ -244,7 +197,7 @@ export class AttemptJob extends BaseJob {
   }
 
   override get large(): readonly LargePlace[] {
-    return this.workload.large ?? [];
+    return this.assignment.large ?? [];
   }
 
   override piece(text: string): Promise<void> {
@@ -265,7 +218,7 @@ export class AttemptJob extends BaseJob {
     if (incoming === null || outputs === null) return;
     const outcome = attemptOutcome(this.subject, end);
     if (outcome.kind !== "success" || end.report?.large !== true) return await incoming.discard();
-    const { attempt, dagRunId: runId, mapIndex, run, taskId } = this.workload;
+    const { id: attempt, dagRunId: runId, mapIndex, run, taskId } = this.assignment;
     try {
       const place = { dagId: run.dagId, runId, run: run.runId, taskId, mapIndex, attempt };
       this.#stored = await outputs.keep(await incoming.whole(), place);
@@ -297,18 +250,16 @@ export class AttemptJob extends BaseJob {
 }
 
 export class CallbackJob extends BaseJob {
-  readonly id: string;
   readonly subject: string;
-  readonly workload: CallbackWorkload;
+  readonly assignment: CallbackAssignment;
   readonly memoryMb: number | null = null;
   readonly elapsedMs = 0;
   readonly fresh: boolean = false;
 
-  constructor(workload: CallbackWorkload, settings: JobSettings) {
-    super(workload, settings, () => `Callback "${workload.event}" of ${callbackSubject(workload)}.`);
-    this.id = workload.callbackId;
-    this.subject = `The callback "${workload.event}" of ${callbackSubject(workload)}`;
-    this.workload = workload;
+  constructor(assignment: CallbackAssignment, settings: JobSettings) {
+    super(assignment, settings, () => `Callback "${assignment.event}" of ${callbackSubject(assignment)}.`);
+    this.subject = `The callback "${assignment.event}" of ${callbackSubject(assignment)}`;
+    this.assignment = assignment;
   }
 
   get timeoutMs(): number | null {
@@ -316,11 +267,11 @@ export class CallbackJob extends BaseJob {
   }
 
   message(): CallbackMessage {
-    const { taskId, event, run, tryNumber, error, conf, callbackId, bundlePath } = this.workload;
-    const { deadline, groupId, mapIndex = -1, wait } = this.workload;
+    const { taskId, event, run, tryNumber, error, conf, id } = this.assignment;
+    const { deadline, groupId, mapIndex = -1, wait } = this.assignment;
     const of = { taskId, ...(deadline && { deadline }), ...(wait && { wait }) };
     const call = { ...of, ...(groupId && { groupId, mapIndex }), event, run, tryNumber, error, conf };
-    return { k: "callback", id: callbackId, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+    return { k: "callback", id, bundle: this.bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
   ended(end: ChildEnd): ExecutorEvent {
@@ -336,39 +287,36 @@ export class CallbackJob extends BaseJob {
 }
 
 export class ReactionJob extends BaseJob {
-  readonly id: string;
   readonly subject: string;
-  readonly workload: ReactionWorkload;
+  readonly assignment: ReactionAssignment;
   readonly memoryMb: number | null = null;
   readonly elapsedMs = 0;
   readonly fresh: boolean = false;
 
-  constructor(workload: ReactionWorkload, settings: JobSettings) {
-    const { reactionId, signal, taskId } = workload;
+  constructor(assignment: ReactionAssignment, settings: JobSettings) {
+    const { signal, taskId } = assignment;
     super(
-      workload,
+      assignment,
       settings,
       () => `Signal "${signal.key}", version ${signal.version}, for task "${taskId}".`,
     );
-    // Reaction ids are chosen by the scheduler: the prefix keeps them apart from attempts and callbacks.
-    this.id = `reaction ${reactionId}`;
     this.subject = `onSignal of task "${taskId}"`;
-    this.workload = workload;
+    this.assignment = assignment;
   }
 
   get timeoutMs(): number | null {
-    return this.workload.timeoutMs;
+    return this.assignment.timeoutMs;
   }
 
   message(): ReactMessage {
-    const { taskId, run, tryNumber, conf, signal, bundlePath } = this.workload;
+    const { taskId, run, tryNumber, conf, signal } = this.assignment;
     const call = { taskId, run, tryNumber, conf, signal };
-    return { k: "react", id: this.id, bundle: bundlePath, call, logLimit: this.settings.maxLogBytes };
+    return { k: "react", id: this.id, bundle: this.bundlePath, call, logLimit: this.settings.maxLogBytes };
   }
 
   ended(end: ChildEnd): ExecutorEvent {
     const { action, error } = reactionAnswer(this.subject, end);
-    const { reactionId } = this.workload;
+    const { id: reactionId } = this.assignment;
     if (error === null) {
       if (!this.log.silent) this.log.engine("info", `Answered ${action}.`);
       return { type: "reactionEnded", reactionId, action, error };
@@ -379,7 +327,13 @@ export class ReactionJob extends BaseJob {
   }
 }
 
+export function jobOf(assignment: Assignment, settings: JobSettings): Job {
+  if (assignment.kind === "attempt") return new AttemptJob(assignment, settings);
+  if (assignment.kind === "callback") return new CallbackJob(assignment, settings);
+  return new ReactionJob(assignment, settings);
+}
+
 /** The grace period of a streaming task; null: the job is not one. */
 export function streamGrace(job: Job): number | null {
-  return job instanceof AttemptJob ? (job.workload.streamGraceMs ?? null) : null;
+  return job instanceof AttemptJob ? (job.assignment.streamGraceMs ?? null) : null;
 }

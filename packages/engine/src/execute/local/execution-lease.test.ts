@@ -14,14 +14,14 @@ const inMs = (trustedMs: number, endsMs: number) => ({
 test("when the lease is no longer trusted, waiting attempts are lost at once and running ones are killed before it ends", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const running = under.submit("deaf");
-  await under.started(running.attempt);
+  await under.started(running.id);
   const waiting = under.submit("noop");
   const term = inMs(200, 1_400);
   under.executor.extendLease(term);
   const lost = { kind: "lost", reason: "the scheduler could not renew its lease" };
-  expect(await under.ended(waiting.attempt)).toEqual(lost);
+  expect(await under.ended(waiting.id)).toEqual(lost);
   expect(performance.now()).toBeGreaterThanOrEqual(term.trustedUntil);
-  expect(await under.ended(running.attempt)).toEqual(lost);
+  expect(await under.ended(running.id)).toEqual(lost);
   expect(performance.now()).toBeLessThan(term.endsAt);
   expect(await under.run("noop")).toEqual(lost);
   expect(under.events.filter(({ type }) => type === "started")).toHaveLength(1);
@@ -32,15 +32,15 @@ test("when the lease is no longer trusted, waiting attempts are lost at once and
 test("an executor that slept past the lease starts nothing, and reports attempts killed by the guardian as lost", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 1 });
   const running = under.submit("deaf");
-  const pid = await under.started(running.attempt);
-  under.submit("noop", { attempt: "waiting" });
+  const pid = await under.started(running.id);
+  under.submit("noop", { id: "waiting" });
   under.executor.extendLease(inMs(50, 100));
   // No timer of this process runs meanwhile: the first event is the exit of the task's process.
   const until = performance.now() + 400;
   while (performance.now() < until);
   await under.event((event) => event.type === "ended");
   const lost = { kind: "lost", reason: "the scheduler could not renew its lease" };
-  expect(await under.ended(running.attempt)).toEqual(lost);
+  expect(await under.ended(running.id)).toEqual(lost);
   expect(await under.ended("waiting")).toEqual(lost);
   expect(() => process.kill(pid, 0)).toThrow();
 });

@@ -1,17 +1,29 @@
 /** The options of the local executor. */
-import type { LargeOutputs } from "../../output/large-outputs.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
+import type { AttemptOutputs } from "../../output/large-outputs.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { ProcessUser } from "../../service/process-user.ts";
 import { withheldNames } from "../../service/user-environment.ts";
+import type { AnswerRequest } from "../attempt/answer-request.ts";
 import type { JobSettings } from "../attempt/job.ts";
-import type { TaskServices } from "../contract.ts";
+
+/** Bundles by hash, as paths on this machine. */
+export interface BundleSource {
+  /** The path without waiting; undefined: it has to be fetched or checked first. */
+  known(hash: string): string | undefined;
+  path(hash: string): Promise<string>;
+}
 
 export interface LocalExecutorOptions {
   /** Attempts at a time. 0: no limit, and a fresh process for each. */
   readonly parallelism: number;
   /** Additional slots for streaming tasks, which use these first, then ordinary ones. */
   readonly streamingSlots?: number;
-  readonly services: TaskServices;
+  /** Answers the requests of user code. */
+  readonly answer: AnswerRequest;
+  /** Finds the bundles of assignments on this machine. */
+  readonly bundles: BundleSource;
+  readonly logs: LogWriter;
   readonly logger: Logger;
   /** Default grace period, from the abort of a task to the kill of its process group. */
   readonly graceMs?: number;
@@ -28,7 +40,7 @@ export interface LocalExecutorOptions {
   readonly memoryMb?: number | null;
   readonly callbackTimeoutMs?: number;
   /** The store of large outputs, closed with the executor. Left out: large outputs fail their task. */
-  readonly outputs?: LargeOutputs;
+  readonly outputs?: AttemptOutputs;
   /** The working directory of user code; default: the current one. */
   readonly cwd?: string;
   /** The account of user code, which needs root; default: that of this process. */
@@ -37,7 +49,8 @@ export interface LocalExecutorOptions {
 
 export function jobSettings(options: LocalExecutorOptions): JobSettings {
   return {
-    services: options.services,
+    answer: options.answer,
+    logs: options.logs,
     logger: options.logger,
     maxLogBytes: options.maxLogBytes ?? 50 * 1024 * 1024,
     memoryMb: options.memoryMb ?? null,

@@ -2,11 +2,14 @@
  * Measures the cost of the executor: `node --conditions=source local-executor.bench.ts`. No database, no SDK; the tasks
  * do nothing.
  */
+
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { LogFolder } from "../../log/log-folder.ts";
 import { silentLogger } from "../../service/logger.ts";
-import type { ExecutorEvent, Workload } from "../contract.ts";
+import { answerFrom } from "../attempt/answer-request.ts";
+import type { AttemptAssignment, ExecutorEvent } from "../contract.ts";
 import { LocalExecutor } from "./local-executor.ts";
 
 const PROGRAM_SOURCE = `export default { [Symbol.for("tradewind.program")]: {
@@ -62,7 +65,13 @@ async function open(parallelism: number) {
     runEnd: async () => null,
     isLatest: async () => true,
   };
-  const executor = new LocalExecutor({ parallelism, services, logger: silentLogger });
+  const executor = new LocalExecutor({
+    parallelism,
+    answer: answerFrom(services),
+    bundles: { known: (hash) => hash, path: async (hash) => hash },
+    logs: new LogFolder(dir),
+    logger: silentLogger,
+  });
   let onEnded: () => void = () => {};
   await executor.start((event: ExecutorEvent) => {
     if (event.type === "ended") onEnded();
@@ -77,7 +86,7 @@ async function open(parallelism: number) {
         const more = (): void => {
           const room = Math.min(executor.freeSlots(), count - submitted);
           submitted += room;
-          if (room > 0) executor.submit(Array.from({ length: room }, workload));
+          if (room > 0) executor.submit(Array.from({ length: room }, assignment));
         };
         onEnded = () => (++ended === count ? resolve() : more());
         more();
@@ -85,22 +94,24 @@ async function open(parallelism: number) {
     one: () =>
       new Promise<void>((resolve) => {
         onEnded = resolve;
-        executor.submit([workload()]);
+        executor.submit([assignment()]);
       }),
   };
 }
 
-function workload(): Workload {
-  const attempt = `attempt-${++serial}`;
+function assignment(): AttemptAssignment {
+  const id = `attempt-${++serial}`;
   return {
-    attempt,
+    kind: "attempt",
+    id,
+    queue: "default",
+    priority: 1,
     dagRunId: 1,
     taskId: "noop",
     mapIndex: -1,
     tryNumber: 1,
     maxTries: 0,
-    bundleHash: "bench",
-    bundlePath,
+    bundleHash: bundlePath,
     resumePoint: null,
     elapsedMs: 0,
     inputs: {},
@@ -119,6 +130,6 @@ function workload(): Workload {
     timeoutMs: null,
     memoryMb: null,
     isolation: "warm",
-    logPath: join(dir, `${attempt}.log`),
+    logKey: `${id}.log`,
   };
 }

@@ -48,7 +48,7 @@ describe("endings", () => {
 
   test("the error of a process that died by a signal has the signal and the last lines on stderr", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt } = under.submit("signal", { conf: { signal: "SIGSEGV" } });
+    const { id: attempt } = under.submit("signal", { conf: { signal: "SIGSEGV" } });
     const died = await under.ended(attempt);
     expect(died).toMatchObject({ kind: "failed", retry: true, error: { code: "TASK_PROCESS_DIED" } });
     expect(JSON.stringify(died)).toContain("signal SIGSEGV");
@@ -62,13 +62,13 @@ describe("endings", () => {
   ])("an error outside the promise of the task fails the task: %s", async (taskId, message) => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const first = under.submit(taskId);
-    expect(await under.ended(first.attempt)).toMatchObject({
+    expect(await under.ended(first.id)).toMatchObject({
       kind: "failed",
       retry: true,
       error: { message },
     });
     const { pid } = await under.output<{ pid: number }>("pid");
-    expect(pid).not.toBe(await under.started(first.attempt));
+    expect(pid).not.toBe(await under.started(first.id));
   });
 
   test("a task whose promise can never settle fails, unless it waits for its abort", async () => {
@@ -80,11 +80,11 @@ describe("endings", () => {
     for (const taskId of ["waitForAbort", "waitForCombined"]) {
       const waiting = under.submit(taskId);
       await under.output("pid");
-      expect(under.events.some((event) => event.type === "ended" && event.attempt === waiting.attempt)).toBe(
+      expect(under.events.some((event) => event.type === "ended" && event.attempt === waiting.id)).toBe(
         false,
       );
-      under.executor.cancel(waiting.attempt, "enough");
-      expect(await under.ended(waiting.attempt)).toEqual({ kind: "cancelled" });
+      under.executor.cancel(waiting.id, "enough");
+      expect(await under.ended(waiting.id)).toEqual({ kind: "cancelled" });
     }
   });
 
@@ -104,13 +104,13 @@ describe("endings", () => {
 
   test("a bundle that is missing or lacks the DAG fails only its task", async () => {
     await using under = await ExecutorUnderTest.start();
-    const run = { ...under.workload("noop").run, dagId: "other" };
+    const run = { ...under.assignment("noop").run, dagId: "other" };
     expect(await under.run("noop", { run })).toMatchObject({
       kind: "failed",
       error: { code: "BUNDLE_WITHOUT_DAG" },
     });
-    const bundlePath = join(under.dir, "missing.mjs");
-    expect(await under.run("noop", { bundlePath })).toMatchObject({
+    const bundleHash = join(under.dir, "missing.mjs");
+    expect(await under.run("noop", { bundleHash })).toMatchObject({
       kind: "failed",
       error: { code: "ERR_MODULE_NOT_FOUND" },
     });
@@ -121,7 +121,7 @@ describe("endings", () => {
 describe("limits", () => {
   test("timeout: a task that ends after the abort has failed", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 20_000 });
-    const { attempt } = under.submit("polite", { timeoutMs: 50 });
+    const { id: attempt } = under.submit("polite", { timeoutMs: 50 });
     expect(await under.ended(attempt)).toMatchObject({
       kind: "failed",
       retry: true,
@@ -132,7 +132,7 @@ describe("limits", () => {
 
   test.each(["deaf", "loop"])("timeout: a task that ignores the abort is killed: %s", async (taskId) => {
     await using under = await ExecutorUnderTest.start({ graceMs: 50 });
-    const { attempt } = under.submit(taskId, { timeoutMs: 200, conf: { file: join(under.dir, "pids") } });
+    const { id: attempt } = under.submit(taskId, { timeoutMs: 200, conf: { file: join(under.dir, "pids") } });
     const outcome = await under.ended(attempt);
     expect(outcome).toMatchObject({
       kind: "failed",
@@ -170,7 +170,7 @@ describe("cancel", () => {
   test("a running task is aborted, then killed, and is cancelled with any outcome", async () => {
     await using under = await ExecutorUnderTest.start({ graceMs: 50 });
     for (const taskId of ["polite", "deaf"]) {
-      const { attempt } = under.submit(taskId);
+      const { id: attempt } = under.submit(taskId);
       await under.started(attempt);
       under.executor.cancel(attempt, "the run was cleared");
       expect(await under.ended(attempt)).toEqual({ kind: "cancelled" });
@@ -181,20 +181,18 @@ describe("cancel", () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const gate = join(under.dir, "gate");
     const first = under.submit("hold", { conf: { gate } });
-    await under.started(first.attempt);
+    await under.started(first.id);
     const second = under.submit("pid");
-    under.executor.cancel(second.attempt, "not wanted");
-    expect(await under.ended(second.attempt)).toEqual({ kind: "cancelled" });
+    under.executor.cancel(second.id, "not wanted");
+    expect(await under.ended(second.id)).toEqual({ kind: "cancelled" });
     await writeFile(gate, "");
-    await under.ended(first.attempt);
-    expect(under.events.some((event) => event.type === "started" && event.attempt === second.attempt)).toBe(
-      false,
-    );
+    await under.ended(first.id);
+    expect(under.events.some((event) => event.type === "started" && event.attempt === second.id)).toBe(false);
   });
 
   test("unknown attempts are ignored, known ones are adopted", async () => {
     await using under = await ExecutorUnderTest.start();
-    const { attempt } = under.submit("deaf");
+    const { id: attempt } = under.submit("deaf");
     under.executor.cancel("nobody", "?");
     expect(await under.executor.adopt([attempt, "nobody"])).toEqual(new Set([attempt]));
   });
@@ -205,9 +203,9 @@ describe("callbacks", () => {
     await using under = await ExecutorUnderTest.start({ callbackTimeoutMs: 300, graceMs: 20 });
     const file = join(under.dir, "called");
     const error = { name: "Error", message: "m", stack: null, code: "TASK_TIMEOUT" };
-    under.executor.submitCallback(under.callback({ callbackId: "good", conf: { file }, error }));
-    under.executor.submitCallback(under.callback({ callbackId: "bad", event: "retry" }));
-    under.executor.submitCallback(under.callback({ callbackId: "hung", conf: { hang: true } }));
+    under.executor.submit([under.callback({ id: "good", conf: { file }, error })]);
+    under.executor.submit([under.callback({ id: "bad", event: "retry" })]);
+    under.executor.submit([under.callback({ id: "hung", conf: { hang: true } })]);
     const ended = (id: string) =>
       under.event((event) => event.type === "callbackEnded" && event.callbackId === id);
     expect(await ended("good")).toMatchObject({ error: null });
@@ -224,39 +222,37 @@ describe("stop", () => {
     const quick = under.submit("hold", { conf: { gate } });
     const endless = under.submit("deaf");
     const waiting = under.submit("noop");
-    await Promise.all([under.started(quick.attempt), under.started(endless.attempt)]);
+    await Promise.all([under.started(quick.id), under.started(endless.id)]);
     under.executor.drain();
-    expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "lost" });
-    expect(await under.ended(under.submit("noop").attempt)).toMatchObject({ kind: "lost" });
+    expect(await under.ended(waiting.id)).toMatchObject({ kind: "lost" });
+    expect(await under.ended(under.submit("noop").id)).toMatchObject({ kind: "lost" });
     expect(under.executor.freeSlots()).toBe(0);
     expect(under.executor.slots()).toEqual({ slots: 2, free: 0 });
-    const callback = under.callback({ callbackId: "drained", conf: { file: join(under.dir, "called") } });
+    const callback = under.callback({ id: "drained", conf: { file: join(under.dir, "called") } });
     await writeFile(gate, "");
-    expect(await under.ended(quick.attempt)).toMatchObject({ kind: "success" });
-    under.executor.submitCallback(callback);
+    expect(await under.ended(quick.id)).toMatchObject({ kind: "success" });
+    under.executor.submit([callback]);
     expect(await under.event((event) => event.type === "callbackEnded")).toMatchObject({ error: null });
     await under.executor.stop(100);
-    expect(await under.ended(endless.attempt)).toMatchObject({ kind: "lost" });
-    const log = JSON.stringify(await under.log(endless.attempt));
+    expect(await under.ended(endless.id)).toMatchObject({ kind: "lost" });
+    const log = JSON.stringify(await under.log(endless.id));
     expect(log).toContain("Asked to stop: the executor is stopping.");
     expect(log).toContain("did not stop within 100 ms");
-    expect(await isAlive(await under.started(endless.attempt))).toBe(false);
+    expect(await isAlive(await under.started(endless.id))).toBe(false);
     const late = under.submit("noop");
-    expect(await under.ended(late.attempt)).toMatchObject({ kind: "lost" });
+    expect(await under.ended(late.id)).toMatchObject({ kind: "lost" });
   });
 
   test("aborts streaming tasks at once and reports them as lost; their slots are not reused", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, prefetch: 4 });
     expect(await under.run("noop")).toMatchObject({ kind: "success" });
     const stream = under.submit("waitForAbort", { streamGraceMs: 60_000 });
-    await under.started(stream.attempt);
+    await under.started(stream.id);
     expect(under.executor.freeSlots()).toBe(0);
     // Longer than this test takes.
     await under.executor.stop(3_600_000);
-    expect(await under.ended(stream.attempt)).toEqual({ kind: "lost", reason: "the executor is stopping" });
-    expect(JSON.stringify(await under.log(stream.attempt))).toContain(
-      "Asked to stop: the executor is stopping",
-    );
+    expect(await under.ended(stream.id)).toEqual({ kind: "lost", reason: "the executor is stopping" });
+    expect(JSON.stringify(await under.log(stream.id))).toContain("Asked to stop: the executor is stopping");
   });
 });
 
@@ -264,40 +260,40 @@ test("streaming tasks use streaming slots first, then ordinary ones", async () =
   await using under = await ExecutorUnderTest.start({ parallelism: 1, streamingSlots: 1, prefetch: 4 });
   const stream = () => under.submit("waitForAbort", { streamGraceMs: 60_000 });
   const first = stream();
-  await under.started(first.attempt);
+  await under.started(first.id);
   expect(under.executor.slots()).toEqual({ slots: 1, free: 1 });
   expect(await under.run("noop")).toMatchObject({ kind: "success" });
   const second = stream();
-  await under.started(second.attempt);
+  await under.started(second.id);
   expect(under.executor.slots()).toEqual({ slots: 1, free: 0 });
   // The ordinary slot is in use: a task that waits for it neither gets the process of a stream nor delays the next stream.
   const waiting = under.submit("noop");
-  under.executor.cancel(first.attempt, "enough");
-  await under.ended(first.attempt);
-  expect(await under.ended(waiting.attempt)).toMatchObject({ kind: "success" });
+  under.executor.cancel(first.id, "enough");
+  await under.ended(first.id);
+  expect(await under.ended(waiting.id)).toMatchObject({ kind: "success" });
   const gate = join(under.dir, "gate");
   const holder = under.submit("hold", { conf: { gate } });
-  await under.started(holder.attempt);
+  await under.started(holder.id);
   const behind = under.submit("noop");
-  under.executor.cancel(second.attempt, "enough");
-  await under.ended(second.attempt);
+  under.executor.cancel(second.id, "enough");
+  await under.ended(second.id);
   const third = stream();
-  await under.started(third.attempt);
-  expect(under.events.some((event) => "attempt" in event && event.attempt === behind.attempt)).toBe(false);
+  await under.started(third.id);
+  expect(under.events.some((event) => "attempt" in event && event.attempt === behind.id)).toBe(false);
   await writeFile(gate, "");
-  expect(await under.ended(behind.attempt)).toMatchObject({ kind: "success" });
+  expect(await under.ended(behind.id)).toMatchObject({ kind: "success" });
 });
 
-test("every workload gets one `started`, then one `ended`", async () => {
+test("every assignment gets one `started`, then one `ended`", async () => {
   await using under = await ExecutorUnderTest.start({ parallelism: 3, recycleAfter: 20 });
   const names = ["pid", "skip", "fail", "exit", "leaveTimer", "rejectUnseen"];
   const all = Array.from({ length: 60 }, (_, at) =>
-    under.workload(names[at % names.length]!, { conf: { code: at % 2 } }),
+    under.assignment(names[at % names.length]!, { conf: { code: at % 2 } }),
   );
   under.executor.submit(all);
   under.executor.submit(all.slice(0, 1));
-  await Promise.all(all.map(({ attempt }) => under.ended(attempt)));
-  for (const { attempt } of all) {
+  await Promise.all(all.map(({ id: attempt }) => under.ended(attempt)));
+  for (const { id: attempt } of all) {
     const told = under.events.filter((event) => "attempt" in event && event.attempt === attempt);
     expect(told.map((event) => event.type)).toEqual(["started", "ended"]);
   }
@@ -319,7 +315,7 @@ test("every attempt is reported exactly once under cancels, crashes, fresh tasks
     "flood",
   ];
   const all = Array.from({ length: 80 }, () =>
-    under.workload(names[random(names.length)]!, {
+    under.assignment(names[random(names.length)]!, {
       conf: { code: random(2), kilobytes: 300 },
       isolation: random(10) === 0 ? "fresh" : "warm",
       timeoutMs: random(3) === 0 ? 20 + random(200) : 1_000,
@@ -327,12 +323,12 @@ test("every attempt is reported exactly once under cancels, crashes, fresh tasks
   );
   for (let at = 0; at < all.length; at += 10) {
     under.executor.submit(all.slice(at, at + 10));
-    await under.ended(all[at]!.attempt);
-    for (let n = 0; n < 3; n++) under.executor.cancel(all[random(at + 10)]!.attempt, "at random");
+    await under.ended(all[at]!.id);
+    for (let n = 0; n < 3; n++) under.executor.cancel(all[random(at + 10)]!.id, "at random");
   }
   await under.executor.stop(50);
   const kinds = new Set<string>();
-  for (const { attempt } of all) {
+  for (const { id: attempt } of all) {
     const told = under.events.filter((event) => event.type === "ended" && event.attempt === attempt);
     expect(told).toHaveLength(1);
     kinds.add((await under.ended(attempt)).kind);

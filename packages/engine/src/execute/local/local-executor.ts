@@ -1,6 +1,6 @@
 /**
- * Runs attempts in child processes of this machine. Owns the queue of submitted workloads, and guarantees exactly one
- * `ended` for each. The process pool chooses the process; the supervisor of that process sees the end.
+ * Runs attempts in child processes of this machine. Owns the queue of submitted assignments, and guarantees exactly one
+ * end for each. The process pool chooses the process; the supervisor of that process sees the end.
  *
  * If this process dies, nothing is reported: the guardian kills the children. The scheduler that takes over calls
  * `adopt`, which returns no attempt in a new process.
@@ -12,27 +12,12 @@ import { INLINE_ONLY } from "../../output/output-limits.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { userEnvironment } from "../../service/user-environment.ts";
-import { type ChildEnd, endBeforeStart } from "../attempt/child-end.ts";
+import { type ChildEnd, endBeforeStart, endWithoutBundle } from "../attempt/child-end.ts";
 import type { Interference } from "../attempt/interference.ts";
-import {
-  AttemptJob,
-  CallbackJob,
-  type Job,
-  type JobSettings,
-  ReactionJob,
-  streamGrace,
-} from "../attempt/job.ts";
-import type {
-  CallbackWorkload,
-  CancelTerms,
-  Executor,
-  ExecutorEvent,
-  LeaseTerm,
-  ReactionWorkload,
-  Workload,
-} from "../contract.ts";
+import { AttemptJob, type Job, type JobSettings, jobOf, streamGrace } from "../attempt/job.ts";
+import type { Assignment, CancelTerms, Executor, ExecutorEvent, LeaseTerm } from "../contract.ts";
 import { ExecutionLease, LEASE_ENDED } from "./execution-lease.ts";
-import { jobSettings, type LocalExecutorOptions } from "./local-executor-options.ts";
+import { type BundleSource, jobSettings, type LocalExecutorOptions } from "./local-executor-options.ts";
 import { Prefetch } from "./prefetch.ts";
 import { ProcessPool, type ProcessPoolListener } from "./process-pool.ts";
 import { WaitingLine } from "./waiting-line.ts";
@@ -53,6 +38,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly #guardian: Guardian;
   readonly #pool: ProcessPool;
   readonly #prefetch: Prefetch;
+  readonly #bundles: BundleSource;
   /** All jobs whose end is not reported yet. */
   readonly #jobs = new Map<string, Job>();
   /** Callbacks and reactions go first: the event of a callback has happened, and a reaction decides what runs. */
@@ -64,6 +50,8 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   /** Jobs that have a process, or for which one is starting; and how many of them are streaming tasks. */
   #placed = 0;
   #placedStreams = 0;
+  /** Jobs whose bundle is not on this machine yet. */
+  #fetching = 0;
   /** Streaming tasks, waiting or placed. */
   #streams = 0;
   #report: (event: ExecutorEvent) => void = () => {};
@@ -85,6 +73,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.#parallelism = parallelism;
     this.streamingSlots = parallelism === 0 ? 0 : (options.streamingSlots ?? 0);
     this.#logger = options.logger;
+    this.#bundles = options.bundles;
     this.#settings = jobSettings(options);
     this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
     this.#guardian = new Guardian(options.logger);
@@ -119,18 +108,8 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.placeAll();
   }
 
-  submit(workloads: readonly Workload[]): void {
-    for (const workload of workloads) this.#accept(new AttemptJob(workload, this.#settings));
-    this.placeAll();
-  }
-
-  submitCallback(workload: CallbackWorkload): void {
-    this.#accept(new CallbackJob(workload, this.#settings));
-    this.placeAll();
-  }
-
-  submitReaction(workload: ReactionWorkload): void {
-    this.#accept(new ReactionJob(workload, this.#settings));
+  submit(assignments: readonly Assignment[]): void {
+    for (const assignment of assignments) this.#accept(jobOf(assignment, this.#settings));
     this.placeAll();
   }
 
@@ -181,7 +160,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   }
 
   get #waiting(): number {
-    return this.#first.length + this.#streamTasks.length + this.#tasks.length;
+    return this.#first.length + this.#streamTasks.length + this.#tasks.length + this.#fetching;
   }
 
   /** The number of ordinary slots in use or waited for. */
@@ -273,10 +252,31 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     }
     this.#jobs.set(job.id, job);
     if (streamGrace(job) !== null) this.#streams++;
-    this.#lineOf(job).push(job);
+    const path = this.#bundles.known(job.bundleHash);
+    if (path === undefined) void this.#fetch(job);
+    else this.#enqueue(job, path);
     const isLate = this.#stopping !== null || (this.#isDraining && job instanceof AttemptJob);
     if (isLate || !this.#lease.isTrusted())
       this.#interfere(job, { why: "stop", reason: isLate ? STOPPING : LEASE_ENDED });
+  }
+
+  #enqueue(job: Job, bundlePath: string): void {
+    job.bundlePath = bundlePath;
+    this.#lineOf(job).push(job);
+  }
+
+  /** A bundle that cannot be read fails its own jobs only. */
+  async #fetch(job: Job): Promise<void> {
+    this.#fetching++;
+    try {
+      const path = await this.#bundles.path(job.bundleHash);
+      if (job.state === "waiting") this.#enqueue(job, path);
+    } catch (error) {
+      if (job.state === "waiting") this.#conclude(job, endWithoutBundle(job.assignment, error));
+    } finally {
+      this.#fetching--;
+    }
+    this.placeAll();
   }
 
   /** Places waiting jobs in the order of submission. A job that cannot be placed blocks the later ones of its queue. */

@@ -40,7 +40,7 @@ describe("warm processes", () => {
     const second = await under.output<Seen>("pid");
     expect(second.pid).not.toBe(first.pid);
     const gate = join(under.dir, "gate");
-    const { attempt } = under.submit("hold", { conf: { gate } });
+    const { id: attempt } = under.submit("hold", { conf: { gate } });
     expect(await under.started(attempt)).toBe(second.pid);
     under.executor.replaceUsed();
     await writeFile(gate, "");
@@ -80,10 +80,10 @@ describe("warm processes", () => {
     expect(under.executor.freeSlots()).toBeGreaterThan(100_000);
     const gate = join(under.dir, "gate");
     const held = Array.from({ length: 6 }, () => under.submit("hold", { conf: { gate } }));
-    const pids = await Promise.all(held.map(({ attempt }) => under.started(attempt)));
+    const pids = await Promise.all(held.map(({ id: attempt }) => under.started(attempt)));
     expect(new Set(pids).size).toBe(6);
     await writeFile(gate, "");
-    await Promise.all(held.map(({ attempt }) => under.ended(attempt)));
+    await Promise.all(held.map(({ id: attempt }) => under.ended(attempt)));
   });
 
   test("a process that reports for another attempt is ignored and not reused", async () => {
@@ -97,7 +97,7 @@ describe("warm processes", () => {
 
   test("a second report of the same attempt is ignored", async () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
-    const { attempt } = under.submit("forge", { conf: { twice: true } });
+    const { id: attempt } = under.submit("forge", { conf: { twice: true } });
     await under.ended(attempt);
     const next = await under.output<Seen>("pid");
     expect(next.calls).toBe(1);
@@ -111,7 +111,7 @@ test.each(["no json\n", '{"k":"ended"}\n', "null\n"])(
   "a process that writes %j to its channel fails only its own task",
   async (text) => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1, graceMs: 20 });
-    const { attempt } = under.submit("babble", { conf: { text }, timeoutMs: 300 });
+    const { id: attempt } = under.submit("babble", { conf: { text }, timeoutMs: 300 });
     expect(await under.ended(attempt)).toMatchObject({ kind: "failed", retry: true });
     expect(await under.run("pid")).toMatchObject({ kind: "success" });
   },
@@ -130,9 +130,7 @@ describe("the line", () => {
     await using under = await ExecutorUnderTest.start({ parallelism: 1 });
     const file = join(under.dir, "order");
     const names = Array.from({ length: 20 }, (_, at) => `task ${at}`);
-    under.executor.submit(
-      names.map((name) => under.workload("mark", { attempt: name, conf: { file, name } })),
-    );
+    under.executor.submit(names.map((name) => under.assignment("mark", { id: name, conf: { file, name } })));
     await Promise.all(names.map((name) => under.ended(name)));
     expect((await readFile(file, "utf8")).trim().split("\n")).toEqual(names);
   });
@@ -142,14 +140,14 @@ describe("the line", () => {
     const gate = join(under.dir, "gate");
     const room = under.executor.freeSlots();
     expect(room).toBeGreaterThanOrEqual(2);
-    const held = Array.from({ length: room }, () => under.workload("hold", { conf: { gate } }));
+    const held = Array.from({ length: room }, () => under.assignment("hold", { conf: { gate } }));
     under.executor.submit(held.slice(0, 1));
     expect(under.executor.freeSlots()).toBe(room - 1);
     under.executor.submit(held.slice(1));
-    under.executor.submitCallback(under.callback());
+    under.executor.submit([under.callback()]);
     expect(under.executor.freeSlots()).toBeLessThanOrEqual(1);
     await writeFile(gate, "");
-    await Promise.all(held.map(({ attempt }) => under.ended(attempt)));
+    await Promise.all(held.map(({ id: attempt }) => under.ended(attempt)));
     await under.event((event) => event.type === "capacity");
     expect(under.executor.freeSlots()).toBeGreaterThanOrEqual(2);
   });

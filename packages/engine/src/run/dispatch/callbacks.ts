@@ -6,10 +6,9 @@
  * executor stopped, the answer of the commit was lost) are found by `adopt` at a heartbeat and submitted again. A callback
  * that has run and could not be deleted stays active, and is deleted at the next heartbeat.
  */
-import { join } from "node:path";
 import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
-import type { BundleCache } from "../../code/bundle-cache.ts";
-import type { Executor } from "../../execute/contract.ts";
+import type { CallbackAssignment } from "../../execute/contract.ts";
+import { DEFAULT_QUEUE } from "../../model/index.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { ServedDags } from "../../store/job/served-dags.ts";
@@ -21,13 +20,12 @@ import {
 } from "../../store/notify/callbacks.ts";
 import { endCallbacks } from "../../store/notify/deliveries.ts";
 import { runFacts } from "../../store/run/run-row.ts";
+import type { ExecutorRoom } from "../admit/executor-room.ts";
 
 export interface CallbacksOptions {
   readonly database: Database;
-  readonly bundles: BundleCache;
-  readonly logsDir: string;
   readonly logger: Logger;
-  readonly executor: Executor | undefined;
+  readonly executors: Pick<ExecutorRoom, "of">;
   /** Only callbacks of these DAGs are adopted. Left out: all. */
   readonly dags?: ServedDags | undefined;
 }
@@ -64,8 +62,7 @@ export class Callbacks {
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
         missing.delete(row.id);
-        // A callback whose bundle cannot be read does not delay the others.
-        await this.#hand(row).catch((error) => this.#drop(row.id, error));
+        this.#hand(row);
       }
       // Deleted with their runs.
       for (const id of missing) this.#forget(id);
@@ -95,12 +92,13 @@ export class Callbacks {
   }
 
   /**
-   * A callback that threw is not repeated: its error is in its log. A callback whose process was stopped is repeated. So is
+   * A callback that threw is not repeated: its error is in its log. A callback that was stopped or not started is repeated. So is
    * a failed deadline callback, after a delay, because deadlines are reported at least once.
    */
   async ended(id: string, error: ErrorFacts | null): Promise<void> {
     const { logger } = this.#options;
-    if (error?.code === "EXECUTOR_STOPPED") return this.#drop(id, error.message);
+    if (error?.code === "EXECUTOR_STOPPED" || error?.name === "DispatchError")
+      return this.#drop(id, error.message);
     if (error?.code === "TASK_PROCESS_DIED" && this.#mayRunAgain(id)) return this.#drop(id, error.message);
     if (error) logger.warn("callback failed", { callback: id, error: error.message });
     const ran = new Map([[id, error === null ? null : error.message]]);
@@ -121,14 +119,13 @@ export class Callbacks {
     return true;
   }
 
-  async #hand(row: StoredCallback): Promise<void> {
-    const { bundles, executor, logsDir } = this.#options;
+  #hand(row: StoredCallback): void {
     if (row.event === "cancel" && !this.#deaths.has(row.id)) this.#deaths.set(row.id, 0);
-    const bundlePath = await bundles.path(row.bundle_hash);
-    executor?.submitCallback({
-      callbackId: row.id,
+    const callback: CallbackAssignment = {
+      kind: "callback",
+      id: row.id,
       bundleHash: row.bundle_hash,
-      bundlePath,
+      queue: row.queue ?? DEFAULT_QUEUE,
       taskId: row.task_id,
       groupId: row.group_id,
       ...(row.group_id !== null && row.map_index !== null && { mapIndex: row.map_index }),
@@ -140,8 +137,9 @@ export class Callbacks {
       run: runFacts(row),
       dagRunId: row.dag_run_id,
       conf: row.conf,
-      logPath: logPath(logsDir, row),
-    });
+      logKey: logKey(row),
+    };
+    this.#options.executors.of(row.executor).submit([callback]);
   }
 
   async #delete(ran: ReadonlyMap<string, string | null>): Promise<void> {
@@ -176,11 +174,11 @@ function deadlineCall(row: StoredCallback): DeadlineCall | null {
 }
 
 /** The log of a task's callback is in the folder of its try. */
-function logPath(logsDir: string, row: StoredCallback): string {
+function logKey(row: StoredCallback): string {
   const { dag_id: dagId, dag_run_id: runId, group_id: group, id, map_index: mapIndex, task_id: task } = row;
-  const folder = join(logsDir, dagId, String(runId));
+  const folder = `${dagId}/${runId}`;
   if (task !== null && mapIndex !== null && row.event !== "deadline")
-    return join(folder, task, String(mapIndex), `${row.try_number}-${id}.log`);
+    return `${folder}/${task}/${mapIndex}/${row.try_number}-${id}.log`;
   const item = task === null && mapIndex !== null ? `-${mapIndex}` : "";
-  return join(folder, "callbacks", `${task ?? group ?? "run"}${item}-${id}.log`);
+  return `${folder}/callbacks/${task ?? group ?? "run"}${item}-${id}.log`;
 }

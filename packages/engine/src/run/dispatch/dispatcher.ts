@@ -1,14 +1,10 @@
 /**
- * Submits admitted instances to their executors, with the bundle, the inputs and the path of the log. Runs after the
- * commit, so everything can be read again; while the database is unavailable, it retries until the job loses its lease.
+ * Submits admitted instances to their executors, with all that an attempt needs as plain JSON. Runs after the commit, so everything can be read again; while the database is unavailable, it retries until the job loses its lease.
  */
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { ErrorFacts, ReceivedSignal, SettledInput } from "@tradewind/sdk/program";
-import type { BundleCache } from "../../code/bundle-cache.ts";
-import { PackageError } from "../../code/required-packages.ts";
-import type { Executor, Workload } from "../../execute/contract.ts";
+import type { AttemptAssignment, Executor } from "../../execute/contract.ts";
 import type { Lease } from "../../job/lease.ts";
 import {
   type AttemptOutcome,
@@ -34,8 +30,6 @@ import { OutputCache, outputKey } from "./output-cache.ts";
 
 export interface DispatcherOptions {
   readonly database: Database;
-  readonly bundles: BundleCache;
-  readonly logsDir: string;
   readonly logger: Logger;
   readonly lengths: LargeLengths;
   /** After an interruption of trust, runs may have another owner: attempts that wait here are dropped. */
@@ -51,11 +45,10 @@ export interface DispatcherOptions {
 /** The signals that started attempts, by version, as far as the batch has read them. */
 export type StartingSignals = ReadonlyMap<number, ReceivedSignal>;
 
-/** The parts of a workload besides its instance. */
+/** The parts of an assignment besides its instance. */
 interface Needs {
-  readonly path: string;
-  readonly inputs: Pick<Workload, "inputs" | "large">;
-  readonly resumePoint: Workload["resumePoint"];
+  readonly inputs: Pick<AttemptAssignment, "inputs" | "large">;
+  readonly resumePoint: AttemptAssignment["resumePoint"];
   readonly signals: StartingSignals;
 }
 
@@ -94,18 +87,15 @@ export class Dispatcher {
   /** Submits instances whose inputs are cached at once, the others after reading from the database. */
   dispatch(admitted: readonly Admitted[], signals: StartingSignals): void {
     const later: Admitted[] = [];
-    const now = new Map<Executor, Workload[]>();
+    const now = new Map<Executor, AttemptAssignment[]>();
     for (const each of admitted) {
-      const path = this.#options.bundles.known(each.actor.version.bundleHash);
-      const inputs = path === undefined ? null : this.#inputs(each, null);
+      const inputs = this.#inputs(each, null);
       const resumePoint = this.#resumePoint(each, null);
-      if (path === undefined || inputs === null || resumePoint === undefined) later.push(each);
-      else push(now, each.executor, this.#workload(each, { path, inputs, resumePoint, signals }));
+      if (inputs === null || resumePoint === undefined) later.push(each);
+      else push(now, each.executor, this.#assignment(each, { inputs, resumePoint, signals }));
     }
-    for (const [executor, workloads] of now) executor.submit(workloads);
-    // A bundle that cannot be read must not delay the tasks of another.
-    for (const group of Map.groupBy(later, (each) => each.actor.version.bundleHash).values())
-      void this.#dispatchLater(group, signals);
+    for (const [executor, assignments] of now) executor.submit(assignments);
+    if (later.length > 0) void this.#dispatchLater(later, signals);
   }
 
   /** The number of attempts that wait here and are not submitted yet. */
@@ -142,10 +132,7 @@ export class Dispatcher {
   }
 
   async #submit(wanted: readonly Admitted[], epoch: number, signals: StartingSignals): Promise<void> {
-    const { database, bundles } = this.#options;
-    const paths = new Map<string, string>();
-    for (const { bundleHash } of new Set(wanted.map(({ actor }) => actor.version)))
-      paths.set(bundleHash, await bundles.path(bundleHash));
+    const { database } = this.#options;
     const needed = wanted.flatMap((each) => this.#missing(each));
     const stored = await this.#read(needed);
     const resumed = wanted.flatMap(({ instance }) => instance.resumedAttempt ?? []);
@@ -153,9 +140,8 @@ export class Dispatcher {
     for (const each of wanted) {
       const inputs = this.#inputs(each, stored) ?? (await this.#measured(each, stored));
       if (!this.#isWanted(each, epoch)) continue;
-      const path = paths.get(each.actor.version.bundleHash) ?? "";
       const resumePoint = this.#resumePoint(each, waits) ?? null;
-      each.executor.submit([this.#workload(each, { path, inputs, resumePoint, signals })]);
+      each.executor.submit([this.#assignment(each, { inputs, resumePoint, signals })]);
     }
   }
 
@@ -163,7 +149,7 @@ export class Dispatcher {
   #resumePoint(
     { instance: { resumedAttempt } }: Admitted,
     stored: ReadonlyMap<string, ResumableWait> | null,
-  ): Workload["resumePoint"] | undefined {
+  ): AttemptAssignment["resumePoint"] | undefined {
     if (resumedAttempt === null) return null;
     const wait = this.#waits.get(resumedAttempt) ?? stored?.get(resumedAttempt);
     if (!wait) return undefined;
@@ -235,10 +221,10 @@ export class Dispatcher {
       inputs[name] = each && rule !== "allSuccess" ? { ...input, each } : input;
     }
     if (reader.isVoid) return null;
-    return reader.hasLarge ? largeApart(inputs) : { inputs: inputs as Workload["inputs"] };
+    return reader.hasLarge ? largeApart(inputs) : { inputs: inputs as AttemptAssignment["inputs"] };
   }
 
-  #workload(admitted: Admitted, needs: Needs): Workload {
+  #assignment(admitted: Admitted, needs: Needs): AttemptAssignment {
     const { actor, instance, attempt } = admitted;
     // Cached for one attempt. If that attempt is lost, the next one reads the wait from the database.
     if (instance.resumedAttempt !== null) this.#waits.delete(instance.resumedAttempt);
@@ -246,14 +232,16 @@ export class Dispatcher {
       instance.startedAt === null ? 0 : Math.max(0, this.#options.lease.now() - instance.startedAt);
     const { manifest } = instance.node;
     return {
-      attempt,
+      kind: "attempt",
+      id: attempt,
       dagRunId: actor.id,
       taskId: manifest.taskId,
       mapIndex: instance.mapIndex,
       tryNumber: instance.tryNumber,
       maxTries: instance.maxTries,
       bundleHash: actor.version.bundleHash,
-      bundlePath: needs.path,
+      queue: manifest.queue,
+      priority: instance.node.weight,
       resumePoint: needs.resumePoint,
       elapsedMs,
       ...needs.inputs,
@@ -264,11 +252,7 @@ export class Dispatcher {
       timeoutMs: manifest.timeoutMs === null ? null : Math.max(1, manifest.timeoutMs - elapsedMs),
       memoryMb: manifest.memoryMb,
       isolation: manifest.isolation,
-      logPath: join(
-        this.#options.logsDir,
-        ...logPlace(actor, instance),
-        `${instance.tryNumber}-${attempt}.log`,
-      ),
+      logKey: [...logPlace(actor, instance), `${instance.tryNumber}-${attempt}.log`].join("/"),
     };
   }
 }
@@ -293,7 +277,7 @@ function driven(
   { model }: RunActor,
   { node: { id, manifest } }: Instance,
   signals: StartingSignals,
-): Pick<Workload, "startSignals" | "signals" | "streamGraceMs"> {
+): Pick<AttemptAssignment, "startSignals" | "signals" | "streamGraceMs"> {
   if (model.drive === null) return {};
   const versions = model.drive.startSignals(id);
   const read = versions.flatMap((version) => signals.get(version) ?? []);
@@ -317,10 +301,11 @@ function push<K, V>(map: Map<K, V[]>, key: K, value: V): void {
 }
 
 export function undispatchable(reason: unknown): AttemptOutcome {
-  return { kind: "failed", error: dispatchError(reason), retry: true };
-}
-
-export function dispatchError(reason: unknown): ErrorFacts {
-  const code = reason instanceof PackageError ? reason.code : "TASK_NOT_DISPATCHED";
-  return { name: "DispatchError", message: messageOf(reason), stack: null, code };
+  const error: ErrorFacts = {
+    name: "DispatchError",
+    message: messageOf(reason),
+    stack: null,
+    code: "TASK_NOT_DISPATCHED",
+  };
+  return { kind: "failed", error, retry: true };
 }

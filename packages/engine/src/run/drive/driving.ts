@@ -2,26 +2,20 @@
  * Drives runs by signals, ticks and manual commands: reads the signal log, evaluates the signals for each run, and cancels
  * attempts as a result. All decisions are made within the job's turn, between two transactions.
  */
-import { join } from "node:path";
-import type { BundleCache } from "../../code/bundle-cache.ts";
-import type { Executor, ExecutorEvent } from "../../execute/contract.ts";
+import type { ExecutorEvent, ReactionAssignment } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
-import { GRACE_MS } from "../../model/index.ts";
+import { DEFAULT_QUEUE, GRACE_MS } from "../../model/index.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { Admission } from "../admit/admission.ts";
 import type { ActiveAttempts } from "../batch/active-attempts.ts";
-import { dispatchError } from "../dispatch/dispatcher.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
 import type { Failure, Question } from "./on-signal-queue.ts";
 import { SignalFeed } from "./signal-feed.ts";
 
 export interface DrivingOptions {
   readonly database: Database;
-  readonly bundles: BundleCache;
-  readonly logsDir: string;
   readonly logger: Logger;
-  readonly executor: Executor | undefined;
   readonly admission: Admission;
   readonly activeAttempts: ActiveAttempts;
   readonly wakeUps: WakeUps;
@@ -131,29 +125,24 @@ export class Driving {
 
   #requestReaction(actor: RunActor, question: Question): void {
     this.#pendingReactions.set(question.id, actor);
-    void this.#submit(actor, question).catch((cause) => {
-      const error = dispatchError(cause);
-      this.answered({ type: "reactionEnded", reactionId: question.id, action: null, error });
-    });
-  }
-
-  async #submit(actor: RunActor, { id, signal, taskId }: Question): Promise<void> {
-    const { bundles, executor, logsDir } = this.#options;
-    const { bundleHash } = actor.version;
-    const bundlePath = await bundles.path(bundleHash);
+    const { id, signal, taskId } = question;
+    const instance = actor.model.get(taskId);
+    const { executor = null, onSignalTimeoutMs, queue = DEFAULT_QUEUE } = instance?.node.manifest ?? {};
     const { key, namespace, value } = signal;
-    executor?.submitReaction({
-      reactionId: id,
-      bundleHash,
-      bundlePath,
+    const reaction: ReactionAssignment = {
+      kind: "reaction",
+      id,
+      bundleHash: actor.version.bundleHash,
       taskId,
-      tryNumber: actor.model.get(taskId)?.tryNumber ?? 0,
+      queue,
+      tryNumber: instance?.tryNumber ?? 0,
       run: actor.facts,
       dagRunId: actor.id,
       conf: actor.run.conf,
       signal: { namespace, key, value, version: signal.id },
-      timeoutMs: actor.model.get(taskId)?.node.manifest.onSignalTimeoutMs ?? ON_SIGNAL_TIMEOUT_MS,
-      logPath: join(logsDir, actor.run.dag_id, String(actor.id), "signals", `${taskId}-${signal.id}.log`),
-    });
+      timeoutMs: onSignalTimeoutMs ?? ON_SIGNAL_TIMEOUT_MS,
+      logKey: `${actor.run.dag_id}/${actor.id}/signals/${taskId}-${signal.id}.log`,
+    };
+    this.#options.admission.executors.of(executor).submit([reaction]);
   }
 }

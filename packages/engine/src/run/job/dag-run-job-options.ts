@@ -4,6 +4,7 @@ import type { BundleCache } from "../../code/bundle-cache.ts";
 import type { Executor } from "../../execute/contract.ts";
 import type { LeaseTerm, LeaseTimes } from "../../job/lease.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { ProcessUser } from "../../service/process-user.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -15,7 +16,7 @@ export interface DagRunJobOptions {
   /** The first one is the default. */
   readonly executors: readonly Executor[];
   readonly bundles: BundleCache;
-  readonly logsDir: string;
+  readonly logs: LogWriter;
   readonly logger: Logger;
   readonly wakeUps: WakeUps;
   readonly version: string;

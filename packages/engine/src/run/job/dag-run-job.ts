@@ -102,18 +102,15 @@ export abstract class DagRunJob extends JobLoop {
     this.#timers = new Timers({ actors, admission: this.#admission, waits: this.#waits, onDue: wake });
     const shared = {
       database: this.database,
-      bundles: options.bundles,
-      logsDir: options.logsDir,
       logger: this.logger,
       lengths: options.lengths ?? new LargeLengths(),
     };
     const recall: Recall = (...output) => this.#dispatcher.recall(...output);
     this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
-    this.#waitEnds = new WaitEndLog(options.logsDir, this.logger);
-    this.#callbacks = new Callbacks({ ...shared, executor: options.executors[0], dags });
+    this.#waitEnds = new WaitEndLog(options.logs, this.logger);
+    this.#callbacks = new Callbacks({ ...shared, executors: this.#admission.executors, dags });
     const hands = { activeAttempts: this.#activeAttempts, admission: this.#admission };
-    const [executor] = options.executors;
-    this.#driving = new Driving({ ...shared, ...hands, executor, wakeUps: options.wakeUps, wake });
+    this.#driving = new Driving({ ...shared, ...hands, wakeUps: options.wakeUps, wake });
     this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
     this.#dispatcher = new Dispatcher({
       ...shared,

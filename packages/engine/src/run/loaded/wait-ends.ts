@@ -3,8 +3,8 @@
  * its own file, which readers append to the others of the try. It is written in the background after the commit: if the
  * write fails, or the process dies before it, only that line is missing.
  */
-import { join } from "node:path";
 import { AttemptLog } from "../../log/attempt-log.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import { SecretMask } from "../../secret/mask.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -21,12 +21,12 @@ export interface WaitEndLine {
 const MAX_BYTES = 64 * 1024;
 
 export class WaitEndLog {
-  readonly #logsDir: string;
+  readonly #logs: LogWriter;
   readonly #logger: Logger;
   #work: Promise<void> = Promise.resolve();
 
-  constructor(logsDir: string, logger: Logger) {
-    this.#logsDir = logsDir;
+  constructor(logs: LogWriter, logger: Logger) {
+    this.#logs = logs;
     this.#logger = logger;
   }
 
@@ -41,12 +41,12 @@ export class WaitEndLog {
 
   async #write(lines: readonly WaitEndLine[]): Promise<void> {
     for (const { attempt, level, message, place, tryNumber } of lines) {
-      const path = join(this.#logsDir, ...place, `${tryNumber}-${attempt}.end.log`);
+      const key = [...place, `${tryNumber}-${attempt}.end.log`].join("/");
       const onError = (error: unknown) =>
-        this.#logger.warn("cannot log the end of a wait", { path, error: messageOf(error) });
+        this.#logger.warn("cannot log the end of a wait", { log: key, error: messageOf(error) });
       const mask = new SecretMask();
       const log = new AttemptLog({
-        ...{ path, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },
+        ...{ logs: this.#logs, key, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },
         onError,
       });
       log.engine(level, message);

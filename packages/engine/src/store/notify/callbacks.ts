@@ -20,25 +20,31 @@ export interface StoredCallback extends RunRow {
   readonly try_number: number;
   readonly error: Json;
   readonly bundle_hash: string;
+  /** Of its task; null: the default. */
+  readonly executor: string | null;
+  readonly queue: string | null;
   /** For the event "cancel". */
   readonly wait: CancelledWait | null;
 }
 
-const COLUMNS = `c.id, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
+const COLUMNS = `c.id, t.executor, t.queue, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
   (y.report->>'ordinal')::int AS deadline_ordinal, y.place AS deadline_place, (y.report->>'dueAt')::timestamptz AS deadline_due_at, NULL::json AS wait`;
 
 const LOAD = statement(
   "callback-load",
   `SELECT ${COLUMNS} FROM callback c JOIN dag_run r ON r.id = c.dag_run_id JOIN dag_version v ON v.id = r.version_id
      LEFT JOIN delivery y ON y.id = c.delivery_id
+     LEFT JOIN task_instance t ON t.dag_run_id = c.dag_run_id AND t.task_id = c.task_id AND t.map_index = c.map_index
    WHERE c.id = ANY($1)`,
 );
 
 /** For waits (wait-cancels.ts). Their runs may be deleted. */
 const LOAD_CANCELS = statement(
   "callback-load-cancels",
-  `SELECT id, task_id, map_index, try_number, bundle_hash, wait, run FROM callback
-   WHERE id = ANY($1) AND dag_run_id IS NULL`,
+  `SELECT c.id, c.task_id, c.map_index, c.try_number, c.bundle_hash, c.wait, c.run, t.executor, t.queue
+   FROM callback c LEFT JOIN task_instance t
+     ON t.dag_run_id = (c.run->>'dag_run_id')::bigint AND t.task_id = c.task_id AND t.map_index = c.map_index
+   WHERE c.id = ANY($1) AND c.dag_run_id IS NULL`,
 );
 
 /** Maximum per transaction; there may be more. */
@@ -89,6 +95,8 @@ interface CancelRow {
   readonly map_index: number;
   readonly try_number: number;
   readonly bundle_hash: string;
+  readonly executor: string | null;
+  readonly queue: string | null;
   readonly wait: CancelledWait;
   readonly run: {
     readonly [K in keyof RunRow]: RunRow[K] extends Date | null ? string | null : RunRow[K];

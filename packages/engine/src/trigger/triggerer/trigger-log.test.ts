@@ -4,6 +4,7 @@ import { beforeEach, expect, it } from "vitest";
 import { seedTrigger, seedWait } from "../../../test/support/trigger-seed.ts";
 import { TriggererRig } from "../../../test/support/triggerer-rig.ts";
 import { TryLogReader } from "../../api/task/log-files.ts";
+import { LogFolder } from "../../log/log-folder.ts";
 import { SecretMask } from "../../secret/mask.ts";
 import { silentLogger } from "../../service/logger.ts";
 import { adhoc } from "../../store/database/database.ts";
@@ -22,7 +23,7 @@ function open(
 ): TriggerLog {
   return new TriggerLog({
     database: rig.db,
-    logsDir: join(rig.root, "logs"),
+    logs: new LogFolder(join(rig.root, "logs")),
     mask: new SecretMask(),
     logger: silentLogger,
     announceAfterMs: 60_000,

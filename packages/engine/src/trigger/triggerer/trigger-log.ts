@@ -6,11 +6,12 @@
  * background and in order, with a bounded number of open files: a failed write affects nothing else, and a trigger that
  * writes faster than the disk loses lines, which its log reports.
  */
-import { join } from "node:path";
+
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { LogLevel } from "@tradewind/sdk/program";
 import { AttemptLog } from "../../log/attempt-log.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import type { SecretMask } from "../../secret/mask.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -21,7 +22,7 @@ import type { IgnoredAbort } from "../contract.ts";
 
 export interface TriggerLogOptions {
   readonly database: Database;
-  readonly logsDir: string;
+  readonly logs: LogWriter;
   readonly mask: SecretMask;
   readonly logger: Logger;
   readonly maxOpenFiles?: number;
@@ -249,7 +250,7 @@ export class TriggerLog {
         return dag_id === undefined ? [] : [{ ...wait, dag_id }];
       });
       await this.#writeTopic(topic, places);
-      for (const place of places) await this.#closeFile(this.#path(place));
+      for (const place of places) await this.#closeFile(this.#key(place));
     }
   }
 
@@ -267,7 +268,7 @@ export class TriggerLog {
       const isNew = !topic.logged.has(place.attempt);
       topic.logged.set(place.attempt, isHearer);
       if (!isHearer && !isNew) continue;
-      const file = await this.#file(this.#path(place));
+      const file = await this.#file(this.#key(place));
       // The wait began before the first line, although its opening is written only now.
       const since = Math.min(lines[0]?.time ?? Date.now(), Date.now());
       if (isNew) file.engine("info", opening(topic, ends.get(place.attempt), isHearer ? null : first), since);
@@ -278,38 +279,38 @@ export class TriggerLog {
     if (topic.logged.size > MAX_TOLD) forgetOthers(topic, places);
   }
 
-  async #file(path: string): Promise<AttemptLog> {
+  async #file(key: string): Promise<AttemptLog> {
     const { mask, logger, maxBytes = 10 * 1024 * 1024, maxOpenFiles = 128 } = this.#options;
-    let log = this.#files.get(path);
+    let log = this.#files.get(key);
     if (log === undefined) {
       log = new AttemptLog({
-        path,
+        logs: this.#options.logs,
+        key,
         maxBytes,
         mask,
         // Written when the wait is added, not when its file is opened again.
         opening: () => null,
         onPressure: () => {},
         onError: (error) =>
-          logger.warn("a trigger's log cannot be written", { path, error: messageOf(error) }),
+          logger.warn("a trigger's log cannot be written", { log: key, error: messageOf(error) }),
       });
     }
-    this.#files.delete(path);
-    this.#files.set(path, log);
+    this.#files.delete(key);
+    this.#files.set(key, log);
     const [oldest] = this.#files.keys();
     if (this.#files.size > maxOpenFiles && oldest !== undefined) await this.#closeFile(oldest);
     return log;
   }
 
-  async #closeFile(path: string): Promise<void> {
-    const log = this.#files.get(path);
-    this.#files.delete(path);
+  async #closeFile(key: string): Promise<void> {
+    const log = this.#files.get(key);
+    this.#files.delete(key);
     await log?.close(0);
   }
 
-  #path(place: Place): string {
+  #key(place: Place): string {
     const { dag_id, dag_run_id, task_id, map_index, try_number, attempt } = place;
-    const folder = join(this.#options.logsDir, dag_id, `${dag_run_id}`, task_id, `${map_index}`);
-    return join(folder, `${try_number}-${attempt}.trigger.log`);
+    return `${dag_id}/${dag_run_id}/${task_id}/${map_index}/${try_number}-${attempt}.trigger.log`;
   }
 }
 

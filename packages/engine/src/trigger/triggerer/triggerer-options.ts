@@ -1,7 +1,9 @@
 /** The parts of a triggerer, its times and limits. */
+
 import type { BundleCache } from "../../code/bundle-cache.ts";
 import type { LeaseTimes } from "../../job/lease.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import type { SecretMask } from "../../secret/mask.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -11,7 +13,7 @@ export interface TriggererOptions {
   readonly database: Database;
   readonly runner: TriggerRunner;
   readonly bundles: BundleCache;
-  readonly logsDir: string;
+  readonly logs: LogWriter;
   readonly mask: SecretMask;
   readonly logger: Logger;
   readonly wakeUps: WakeUps;

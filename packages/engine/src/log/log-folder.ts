@@ -5,18 +5,29 @@
  * starts a new line, and readers skip lines that are not JSON.
  */
 import { type FileHandle, mkdir, open } from "node:fs/promises";
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
+import type { LogListener, LogSink, LogWriter } from "./log-writer.ts";
 
-export interface LogFileOptions {
+interface LogFileOptions extends LogListener {
   readonly path: string;
-  /** More than `HIGH_WATER` waits for the disk (true), or it was written (false). */
-  readonly onPressure: (high: boolean) => void;
-  readonly onError: (error: unknown) => void;
 }
 
 const HIGH_WATER = 1024 * 1024;
 
-export class LogFile {
+/** Logs as files of one folder: the key of a log is its path there. */
+export class LogFolder implements LogWriter {
+  readonly #folder: string;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  open(key: string, listener: LogListener): LogSink {
+    return new LogFile({ path: join(this.#folder, key), ...listener });
+  }
+}
+
+class LogFile implements LogSink {
   readonly #options: LogFileOptions;
   #waiting: string[] = [];
   #waitingLength = 0;
