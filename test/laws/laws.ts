@@ -228,12 +228,12 @@ const BELOW: Readonly<Record<string, readonly string[]>> = {
   bundle: [...LIBRARY, "child", "code", "job", "log"],
   plan: [...LIBRARY, "child", "code", "job", "log"],
   run: [...LIBRARY, "code", "job", "log", "output"],
-  execute: ["builtin", "child", "code", "log", "model", "output", "secret", "service"],
+  execute: [...LIBRARY, "builtin", "child", "code", "log", "output"],
   trigger: [...LIBRARY, "builtin", "child", "code", "job", "log"],
   signal: [...LIBRARY, "job"],
   notify: [...LIBRARY, "job", "log"],
-  // It serves the signal log, and lists the dates of timetables.
-  api: [...LIBRARY, "job", "log", "output", "plan", "signal"],
+  // It serves the signal log and the task execution API, and lists the dates of timetables.
+  api: [...LIBRARY, "code", "execute", "job", "log", "output", "plan", "signal"],
   process: [
     ...LIBRARY,
     "api",

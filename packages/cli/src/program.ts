@@ -21,6 +21,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/service/standalone.ts"),
   },
   {
+    name: "worker",
+    summary: "run tasks of the queue executor on this machine",
+    load: () => import("./commands/service/worker.ts"),
+  },
+  {
     name: "dags",
     summary: "list, inspect, trigger, pause and test DAGs",
     load: () => import("./commands/dag/dags.ts"),

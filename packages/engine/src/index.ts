@@ -25,6 +25,7 @@ export { startSignalServer } from "./process/signal-server.ts";
 export { type Standalone, startStandalone } from "./process/standalone.ts";
 export { probeSecrets, readSecrets } from "./process/stored-secrets.ts";
 export { startTriggerer } from "./process/triggerer.ts";
+export { startWorker, type WorkerStart } from "./process/worker.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";
 export { missingVariableHint } from "./service/missing-variable.ts";

@@ -24,6 +24,7 @@ import type {
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
 import type { AttemptOutcome, Known, LargePlace } from "../model/index.ts";
+import type { Question } from "./attempt/protocol.ts";
 
 /**
  * What every assignment needs. It is plain JSON without a path of any machine: the process that runs it resolves the bundle
@@ -112,14 +113,23 @@ export interface CancelTerms {
 }
 
 /** What an executor reports of an attempt: at most one start, then exactly one end. */
-export type AttemptReport =
-  | { readonly type: "started"; readonly attempt: string; readonly at: number; readonly pid: number }
-  | {
-      readonly type: "ended";
-      readonly attempt: string;
-      readonly at: number;
-      readonly outcome: AttemptOutcome;
-    };
+export type AttemptReport = {
+  readonly attempt: string;
+  readonly at: number;
+  /** Of a report that a worker has stored; its time is that of the database. */
+  readonly stored?: StoredPlace;
+} & (
+  | { readonly type: "started"; readonly pid: number }
+  | { readonly type: "ended"; readonly outcome: AttemptOutcome }
+);
+
+/** The row of a report, and where its attempt runs. */
+export interface StoredPlace {
+  readonly report: number;
+  readonly runId: number;
+  readonly workerJob: number | null;
+  readonly hostname: string | null;
+}
 
 export type ExecutorEvent =
   | AttemptReport
@@ -159,6 +169,9 @@ export interface TaskServices {
   check(trigger: TriggerCall, agoMs: number, runStartedAt: string | null): Promise<Json | undefined>;
 }
 
+/** Answers a request of user code. @param agoMs Time since the try started. */
+export type AnswerRequest = (of: Assignment, ask: Question, agoMs: number) => Promise<Known | undefined>;
+
 /** The sender of a signal. */
 export interface SenderPlace {
   readonly dagId: string;
@@ -193,13 +206,34 @@ export interface LeaseTerm {
   readonly endsAt: number;
 }
 
+/** What a job does with attempts that outlive it. */
+export interface RemoteAttempts {
+  /** Attempts of runs that this job has taken over. Those that no worker has claimed are launched again. */
+  adopt(attempts: readonly AdoptedAttempt[]): void;
+  /** The runs may have other owners: attempts that are still current continue, the others are stopped. */
+  abandon(attempts: readonly string[]): void;
+  /** The ends of these attempts are stored. */
+  forget(attempts: readonly string[]): void;
+}
+
+export interface AdoptedAttempt {
+  readonly id: string;
+  readonly queue: string;
+  readonly priority: number;
+  /** A worker has it. */
+  readonly isClaimed: boolean;
+}
+
 export interface Executor {
   readonly name: string;
+  /**
+   * Its attempts outlive the scheduler: they run on other machines, their ends are stored reports, and the next owner of a
+   * run adopts them. Left out: attempts end with the process of the executor.
+   */
+  readonly remote?: RemoteAttempts;
   start(report: (event: ExecutorEvent) => void): Promise<void>;
   /** Accepts all assignments. Each gets exactly one `ended`, `callbackEnded` or `reactionEnded`, by its kind. */
   submit(assignments: readonly Assignment[]): void;
-  /** The attempts among these that this executor still has; the others are lost. */
-  adopt(attempts: readonly string[]): Promise<ReadonlySet<string>>;
   /** Aborts, then kills after the grace period. Unknown attempts are ignored. */
   cancel(attempt: string, reason: string, how?: CancelTerms): void;
   /**

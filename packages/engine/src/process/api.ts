@@ -1,15 +1,18 @@
 import { ApiServer } from "../api/server/api-server.ts";
 import type { Change } from "../api/server/context.ts";
+import { answerFrom } from "../execute/attempt/answer-request.ts";
 import type { WakeUps } from "../job/wake-up.ts";
 import { TimetableDates } from "../plan/timetable-dates.ts";
+import { taskServices } from "../run/dispatch/task-services.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken } from "../service/home.ts";
 import { startAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
+import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
-import { createBundleCache } from "./fetch-bundle.ts";
+import { createBundleCache, fetchBundle } from "./fetch-bundle.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
@@ -33,6 +36,17 @@ export async function createApi(
     signals,
     timetables,
     wakeUps,
+    execution: {
+      answer: answerFrom(
+        taskServices({
+          database,
+          secretBox,
+          check: checkEngineTrigger,
+          onNews: (news) => wakeUps.send(news),
+        }),
+      ),
+      fetchBundle: (hash) => fetchBundle(database, hash),
+    },
     notify: (change) => passOn(change, wakeUps),
   });
   return {

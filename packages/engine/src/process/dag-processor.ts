@@ -7,6 +7,7 @@ import { createLogger } from "../service/logger.ts";
 import { startAll } from "../service/service.ts";
 import { requireSchema } from "../store/database/migrate.ts";
 import { reachDatabase } from "../store/database/reach-database.ts";
+import { executorNames } from "./executors.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { type ServiceParts, stopServices } from "./service-parts.ts";
 import { prepareUserCode } from "./user-code.ts";
@@ -21,6 +22,7 @@ export function createDagProcessor(
     folder: config.dags,
     logger: logger.child({ component: "dag-processor" }),
     plan: planNext,
+    executors: executorNames(config),
     ledgerPath: join(home.path, "dag-files.json"),
     user,
     ...how,

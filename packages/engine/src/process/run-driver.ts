@@ -1,11 +1,11 @@
 import { answerFrom } from "../execute/attempt/answer-request.ts";
-import { LocalExecutor } from "../execute/local/local-executor.ts";
 import { LogFolder } from "../log/log-folder.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
 import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
 import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
+import { createExecutors } from "./executors.ts";
 import { createBundleCache } from "./fetch-bundle.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import type { ServiceParts } from "./service-parts.ts";
@@ -19,7 +19,7 @@ export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
   const outputs = createLargeOutputs(config, database);
   const bundles = createBundleCache(parts);
   const logs = new LogFolder(home.logs);
-  const executor = new LocalExecutor({
+  const executors = createExecutors(parts, {
     bundles,
     logs,
     parallelism: config.parallelism,
@@ -37,10 +37,11 @@ export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
     logger: logger.child({ component: "executor" }),
     user,
   });
-  bundles.onOtherPackages(() => executor.replaceUsed());
+  bundles.onOtherPackages(() => executors.local.replaceUsed());
   return {
     database,
-    executors: [executor],
+    executors: executors.all,
+    foreign: executors.foreign,
     bundles,
     logs,
     logger,

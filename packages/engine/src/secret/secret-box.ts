@@ -22,6 +22,8 @@ import { createOnce } from "../service/private-file.ts";
  */
 export class SecretBox {
   readonly #ring: readonly RingKey[];
+  /** Derived keys, by key and purpose. */
+  readonly #derived = new Map<string, Buffer>();
 
   constructor(keys: readonly Buffer[]) {
     const bad = keys.length === 0 || keys.some((key) => key.length !== KEY_BYTES);
@@ -81,16 +83,27 @@ export class SecretBox {
 
   /** Proves to any holder of the key that this installation wrote the text. A signature is valid for one purpose only. */
   sign(text: string, purpose: string): string {
-    return signature((this.#ring[0] as RingKey).key, text, purpose).toString("base64url");
+    return this.#signature(this.#ring[0] as RingKey, text, purpose).toString("base64url");
   }
 
   /** By any key of the ring: older signatures are valid until their key is removed. */
   isSigned(text: string, purpose: string, signed: string): boolean {
     const given = Buffer.from(signed, "base64url");
-    return this.#ring.some(({ key }) => {
-      const expected = signature(key, text, purpose);
+    return this.#ring.some((key) => {
+      const expected = this.#signature(key, text, purpose);
       return given.length === expected.length && timingSafeEqual(given, expected);
     });
+  }
+
+  /** With a separate key for each purpose, from which the key of the ring cannot be derived. */
+  #signature({ id, key }: RingKey, text: string, purpose: string): Buffer {
+    const name = `${id.toString("hex")} ${purpose}`;
+    let own = this.#derived.get(name);
+    if (own === undefined) {
+      own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), `tradewind/${purpose}`, KEY_BYTES));
+      this.#derived.set(name, own);
+    }
+    return createHmac("sha256", own).update(text, "utf8").digest();
   }
 
   #keyOf(header: Buffer): RingKey | undefined {
@@ -116,12 +129,6 @@ interface RingKey {
 
 function keyId(key: Buffer): Buffer {
   return createHash("sha256").update(key).digest().subarray(0, ID_BYTES);
-}
-
-/** With a separate key for each purpose, from which the key of the ring cannot be derived. */
-function signature(key: Buffer, text: string, purpose: string): Buffer {
-  const own = Buffer.from(hkdfSync("sha256", key, Buffer.alloc(0), `tradewind/${purpose}`, KEY_BYTES));
-  return createHmac("sha256", own).update(text, "utf8").digest();
 }
 
 function authenticated(header: Buffer, context: string): Buffer {

@@ -14,6 +14,7 @@ import {
   oneOf,
   outputStore,
   publicUrl,
+  redisUrl,
   signalService,
   Unfit,
   whole,
@@ -30,6 +31,12 @@ export interface Config {
   /** Undefined: the embedded PostgreSQL under home. */
   readonly databaseUrl: string | undefined;
   readonly databaseConnections: number;
+  /** The executor of tasks that name none: "local", or "queue". */
+  readonly executor: ExecutorName;
+  /** The address of the Redis of the queue executor. Undefined: there is no queue executor. */
+  readonly redisUrl: string | undefined;
+  /** Maximum number of attempts that a scheduler has in the queues or on workers. */
+  readonly queueParallelism: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
   /** Additional slots for streaming tasks only. */
@@ -76,6 +83,9 @@ export interface Config {
   readonly logFormat: "pretty" | "json";
 }
 
+export const EXECUTORS = ["local", "queue"] as const;
+export type ExecutorName = (typeof EXECUTORS)[number];
+
 export type ConfigName = keyof Config;
 
 export interface ConfigSources {
@@ -117,6 +127,19 @@ const SETTINGS: Settings = {
     variable: "TRADEWIND_DATABASE_CONNECTIONS",
     fallback: "10",
     read: (text) => whole(text, 1, 1_000),
+  },
+  executor: {
+    flag: "--executor",
+    variable: "TRADEWIND_EXECUTOR",
+    fallback: "local",
+    read: (text) => oneOf(text, EXECUTORS),
+  },
+  redisUrl: { flag: "--redis-url", variable: "REDIS_URL", fallback: undefined, read: redisUrl },
+  queueParallelism: {
+    flag: "--queue-parallelism",
+    variable: "TRADEWIND_QUEUE_PARALLELISM",
+    fallback: "10000",
+    read: (text) => whole(text, 1, 1_000_000),
   },
   parallelism: {
     flag: "--parallelism",
@@ -257,6 +280,9 @@ export function readConfig(sources: ConfigSources = {}): Config {
     publicUrl: value("publicUrl"),
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
+    executor: value("executor"),
+    redisUrl: value("redisUrl"),
+    queueParallelism: value("queueParallelism"),
     parallelism: value("parallelism"),
     streamingSlots: value("streamingSlots"),
     taskUser: value("taskUser"),

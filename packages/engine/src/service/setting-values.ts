@@ -102,3 +102,11 @@ export function databaseUrl(text: string): string {
     throw new Unfit(`starts with ${protocol}//: it ${shape}`);
   return text;
 }
+
+export function redisUrl(text: string): string {
+  const url = URL.canParse(text) ? new URL(text) : null;
+  if (url !== null && (url.protocol === "redis:" || url.protocol === "rediss:")) return text;
+  throw new Unfit(
+    "is not the address of a Redis: give redis://[user:password@]host[:port][/database], or rediss:// for TLS.",
+  );
+}

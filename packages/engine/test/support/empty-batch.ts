@@ -24,5 +24,7 @@ export const EMPTY_BATCH: RunBatch = {
   drives: [],
   again: [],
   deadLetters: [],
+  reports: [],
+  endedAssignments: [],
   startSignals: [],
 };

@@ -1,4 +1,4 @@
-import { Command } from "@commander-js/extra-typings";
+import { Command, Option } from "@commander-js/extra-typings";
 import { path } from "../../client/client.ts";
 import type { Token } from "../../client/resources.ts";
 import { examples } from "../../examples.ts";
@@ -9,8 +9,15 @@ import type { Session } from "../../session.ts";
 
 export function command(session: Session) {
   const tokens = new Command("tokens")
-    .description("manage API tokens; every token has full access")
-    .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"));
+    .description("manage API tokens: of users with full access, and of workers")
+    .addHelpText(
+      "after",
+      examples(
+        "tradewind tokens create ci --expires-in 90d",
+        "# for machines that run tasks of the queue executor",
+        "tradewind tokens create --role worker",
+      ),
+    );
 
   tokens
     .command("list")
@@ -31,13 +38,20 @@ export function command(session: Session) {
     .command("create")
     .description("create a token and print it; it cannot be shown again")
     .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"))
-    .argument("<name>", "name of the token's user, shown in the audit log")
+    .argument("[name]", "name of the token's user, shown in the audit log (default: the role)")
+    .addOption(
+      new Option("--role <role>", "admin: full access; worker: may only execute tasks")
+        .choices(["admin", "worker"] as const)
+        .default("admin" as const),
+    )
     .option("--expires-in <duration>", "lifetime, e.g. 90d (default: never expires)", parseDuration)
-    .action(async (name, { expiresIn }) => {
+    .action(async (given, { expiresIn, role }) => {
+      const name = given ?? role;
       const made = await session.client.post<Token & { token: string }>("/tokens", {
         what: `cannot create the token ${name}`,
         body: {
           name,
+          role,
           ...(expiresIn === undefined ? {} : { expires_at: new Date(Date.now() + expiresIn).toISOString() }),
         },
       });
@@ -63,6 +77,7 @@ export function command(session: Session) {
 const COLUMNS: readonly Column<Token>[] = [
   { title: "ID", value: (token) => String(token.id), align: "right" },
   { title: "NAME", value: (token) => token.name, flexible: true },
+  { title: "ROLE", value: (token) => token.role },
   { title: "MADE", value: (token) => relativeTime(token.created_at) },
   {
     title: "LAST USED",

@@ -1,6 +1,7 @@
 /**
  * `/tokens`: API tokens. A token is shown only in the response that creates it; the database has its hash. Airflow has no such
- * resource. All tokens have full access; the audit log shows their names.
+ * resource. A token with the role "worker" may only execute tasks, every other one has full access; the audit log shows their
+ * names.
  */
 import { z } from "zod";
 import { newToken } from "../../service/home.ts";
@@ -21,6 +22,8 @@ import { conflict, invalid, notFound } from "../server/problem.ts";
 const shape = {
   id: z.number(),
   name: z.string(),
+  /** "worker": only the routes that execute tasks. */
+  role: z.enum(["admin", "worker"]),
   created_at: date,
   expires_at: nullableDate,
   last_used_at: nullableDate,
@@ -30,7 +33,11 @@ const shape = {
 const tokenDocument = z.object(shape).meta({ id: "TokenResponse" });
 const newTokenDocument = z.object({ ...shape, token: z.string() }).meta({ id: "NewTokenResponse" });
 
-const createBody = z.strictObject({ name: id, expires_at: instant.nullish() });
+const createBody = z.strictObject({
+  name: id,
+  expires_at: instant.nullish(),
+  role: z.enum(["admin", "worker"]).default("admin"),
+});
 const listQuery = z.strictObject({ ...pageQuery, order_by: orderBy(TOKEN_ORDER, "id") });
 
 export const tokens: Resource = (app, options) => {
@@ -57,15 +64,19 @@ export const tokens: Resource = (app, options) => {
     "/api/v2/tokens",
     { schema: { body: createBody, response: { 201: newTokenDocument }, tags } },
     async (request, reply) => {
-      const { name, expires_at: expiresAt = null } = request.body;
+      const { name, expires_at: expiresAt = null, role } = request.body;
       if (expiresAt !== null && expiresAt.getTime() <= Date.now())
         throw invalid(["body", "expires_at"], "Must be in the future");
       const token = newToken();
       const row = await change(options, request, async (tx) => {
-        const result = await createToken(tx, { name, token, expiresAt });
+        const result = await createToken(tx, { name, role, token, expiresAt });
         return {
           result,
-          deed: { action: "create_token", about: `tokens/${result.id}`, details: { id: result.id, name } },
+          deed: {
+            action: "create_token",
+            about: `tokens/${result.id}`,
+            details: { id: result.id, name, role },
+          },
         };
       });
       reply.code(201);
@@ -98,6 +109,7 @@ function show(row: ListedToken, current: number): z.output<typeof tokenDocument>
   return {
     id: row.id,
     name: row.name,
+    role: row.role,
     created_at: iso(row.created_at),
     expires_at: iso(row.expires_at),
     last_used_at: iso(row.last_used_at),

@@ -21,6 +21,7 @@ import { dagVersions } from "../dag/dag-versions.ts";
 import { dags } from "../dag/dags.ts";
 import { importErrors } from "../dag/import-errors.ts";
 import { tasks } from "../dag/tasks.ts";
+import { execution } from "../execution/execution.ts";
 import { jobs } from "../job/jobs.ts";
 import { deadlines } from "../notify/deadlines.ts";
 import { deliveries } from "../notify/deliveries.ts";
@@ -80,6 +81,7 @@ const RESOURCES: readonly Resource[] = [
   deliveries,
   deferrals,
   eventLogs,
+  execution,
   health,
   importErrors,
   jobs,

@@ -3,7 +3,7 @@
  * Unknown paths are closed too, so that they do not reveal which paths exist.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { findToken } from "../../store/access/tokens.ts";
+import { findToken, type TokenRole } from "../../store/access/tokens.ts";
 import type { Database } from "../../store/database/database.ts";
 import { Problem, sendProblem } from "./problem.ts";
 
@@ -12,6 +12,10 @@ export interface Principal {
   readonly name: string;
   /** The bearer token, kept only during the request: the key of hashes that must not be guessable. */
   readonly token: string;
+  /** "worker": only the task execution API. */
+  readonly role: TokenRole;
+  /** Set if the caller is a pod: it acts for this assignment only. */
+  readonly assignment?: string;
   /** Set if many callers share one principal: separates their idempotency keys. */
   readonly scope?: string;
 }
@@ -23,6 +27,8 @@ declare module "fastify" {
   interface FastifyContextConfig {
     /** No token required. */
     open?: boolean;
+    /** A route of the task execution API: for worker tokens, too. */
+    execution?: boolean;
     /** Another authentication method; null: not applicable, a token is required. */
     otherwise?: (request: FastifyRequest) => Promise<Principal | null>;
   }
@@ -42,7 +48,16 @@ export function requireToken(database: Database) {
     const row = await findToken(database, token);
     if (row === undefined)
       return refuse(reply, "The token is unknown or has expired", ', error="invalid_token"');
-    request.principal = { tokenId: row.id, name: row.name, token };
+    if (row.role === "worker" && request.routeOptions.config.execution !== true)
+      return sendProblem(
+        reply,
+        new Problem(
+          403,
+          "FORBIDDEN",
+          `The token "${row.name}" has the role worker: it may only execute tasks`,
+        ),
+      );
+    request.principal = { tokenId: row.id, name: row.name, role: row.role, token };
     return undefined;
   };
 }
@@ -55,7 +70,7 @@ export function principalOf(request: FastifyRequest): Principal {
 
 const MAX_TOKEN_LENGTH = 512;
 
-function bearer(header: string | undefined): string | null {
+export function bearer(header: string | undefined): string | null {
   const token = /^Bearer +([\x21-\x7e]+) *$/i.exec(header ?? "")?.[1];
   return token === undefined || token.length > MAX_TOKEN_LENGTH ? null : token;
 }

@@ -3,6 +3,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { FastifyBaseLogger, FastifyInstance, RawServerDefault } from "fastify";
 import type { ZodTypeProvider } from "fastify-type-provider-zod";
+import type { BundleText } from "../../code/bundle-text.ts";
+import type { AnswerRequest } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { TimetableDates } from "../../plan/timetable-dates.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
@@ -35,8 +37,16 @@ export interface ApiOptions {
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   /** The configured signal service; by default one on `database`. Closed by the caller. */
   readonly signals?: SignalService | undefined;
+  /** Serves the task execution API. Left out: it is not served. */
+  readonly execution?: ExecutionParts | undefined;
   /** Called after the commit of a change that concerns schedulers; must not throw. */
   readonly notify: (change: Change) => void;
+}
+
+/** What the task execution API needs besides the database. */
+export interface ExecutionParts {
+  readonly answer: AnswerRequest;
+  readonly fetchBundle: (hash: string) => Promise<BundleText>;
 }
 
 export type Change =

@@ -119,7 +119,13 @@ async function bySignature(
       "The signature does not match this webhook. Get its URL with: tradewind webhooks url <name>",
     );
   }
-  return { tokenId: await webhookCaller(database), name: "webhook", token: signature, scope: name };
+  return {
+    tokenId: await webhookCaller(database),
+    name: "webhook",
+    role: "admin",
+    token: signature,
+    scope: name,
+  };
 }
 
 /** JSON for a JSON content type, else text. */

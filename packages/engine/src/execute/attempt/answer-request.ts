@@ -1,12 +1,7 @@
 /** Answers the requests of user code, for executors of a process that is connected to the database. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Known } from "../../model/index.ts";
-import type { Assignment, AttemptPlace, TaskServices } from "../contract.ts";
-import type { Question } from "./protocol.ts";
+import type { AnswerRequest, Assignment, AttemptPlace, TaskServices } from "../contract.ts";
 import { runEndReply } from "./run-end-reply.ts";
-
-/** @param agoMs Time since the try started. */
-export type AnswerRequest = (of: Assignment, ask: Question, agoMs: number) => Promise<Known | undefined>;
 
 export function answerFrom(services: TaskServices): AnswerRequest {
   return async (of, ask, agoMs) => {

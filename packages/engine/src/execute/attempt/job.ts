@@ -16,13 +16,13 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { missingVariableHint } from "../../service/missing-variable.ts";
 import type {
+  AnswerRequest,
   Assignment,
   AttemptAssignment,
   CallbackAssignment,
   ExecutorEvent,
   ReactionAssignment,
 } from "../contract.ts";
-import type { AnswerRequest } from "./answer-request.ts";
 import { attemptOutcome, maskedOutcome, withStoredOutput } from "./attempt-outcome.ts";
 import { callbackError, reactionAnswer } from "./callback-outcome.ts";
 import type { ChildEnd } from "./child-end.ts";

@@ -7,6 +7,7 @@ import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   CallbackCall,
   CallbackOutcome,
+  ErrorFacts,
   ReactCall,
   ReactOutcome,
   ReceivedSignal,
@@ -16,7 +17,10 @@ import type {
   TaskOutcome,
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
+import type { AttemptOutcome } from "../../model/index.ts";
 import { isDelay, isKey, isTriggerCall } from "../../model/trigger/trigger-call.ts";
+
+import type { SignalAction } from "../contract.ts";
 
 /** The child's file descriptors of its channel and of its log pipe, after the standard streams. */
 export const CHANNEL_FD = 3;
@@ -149,6 +153,34 @@ export function readFromChild(raw: unknown): FromChild | null {
   if (raw.k !== "ended" || !isOutcome(raw.outcome)) return null;
   if (raw.env !== undefined && !isTexts(raw.env)) return null;
   return typeof raw.logged === "number" && typeof raw.dropped === "number" ? (raw as never) : null;
+}
+
+/** Validates a request of user code that a worker passes on. null: invalid. */
+export function readQuestion(raw: unknown): Question | null {
+  return isQuestion(raw) ? (raw as Question) : null;
+}
+
+/** Validates the end of an attempt as a worker reports it. null: invalid. */
+export function readAttemptOutcome(raw: unknown): AttemptOutcome | null {
+  if (!isRecord(raw)) return null;
+  if (raw.kind === "cancelled") return { kind: "cancelled" };
+  if (raw.kind === "lost")
+    return typeof raw.reason === "string" ? { kind: "lost", reason: raw.reason } : null;
+  if (raw.kind === undefined || !isOutcome(raw)) return null;
+  return raw.stored === undefined || isReference(raw.stored) ? (raw as unknown as AttemptOutcome) : null;
+}
+
+/** Validates the end of a callback or of a reaction as a worker reports it. null: invalid. */
+export function readCallEnd(raw: unknown): { error: ErrorFacts | null; action?: SignalAction | null } | null {
+  if (!isRecord(raw) || !(raw.error === null || isErrorFacts(raw.error))) return null;
+  const { action = null, error } = raw;
+  return action === null || ACTIONS.has(action) ? ({ action, error } as never) : null;
+}
+
+function isReference(raw: unknown): boolean {
+  if (!isRecord(raw) || typeof raw.store !== "string" || typeof raw.key !== "string") return false;
+  const isCounted = Number.isSafeInteger(raw.id) && Number.isSafeInteger(raw.bytes);
+  return isCounted && typeof raw.sha256 === "string" && (raw.items === null || Number.isInteger(raw.items));
 }
 
 function isQuestion(raw: unknown): boolean {

@@ -4,8 +4,8 @@ import type { AttemptOutputs } from "../../output/large-outputs.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { ProcessUser } from "../../service/process-user.ts";
 import { withheldNames } from "../../service/user-environment.ts";
-import type { AnswerRequest } from "../attempt/answer-request.ts";
 import type { JobSettings } from "../attempt/job.ts";
+import type { AnswerRequest } from "../contract.ts";
 
 /** Bundles by hash, as paths on this machine. */
 export interface BundleSource {

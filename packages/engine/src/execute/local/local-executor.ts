@@ -2,8 +2,8 @@
  * Runs attempts in child processes of this machine. Owns the queue of submitted assignments, and guarantees exactly one
  * end for each. The process pool chooses the process; the supervisor of that process sees the end.
  *
- * If this process dies, nothing is reported: the guardian kills the children. The scheduler that takes over calls
- * `adopt`, which returns no attempt in a new process.
+ * If this process dies, nothing is reported: the guardian kills the children, and the scheduler that takes over starts the
+ * attempts again.
  */
 
 import { childEntries } from "../../child/child-entry.ts";
@@ -111,10 +111,6 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   submit(assignments: readonly Assignment[]): void {
     for (const assignment of assignments) this.#accept(jobOf(assignment, this.#settings));
     this.placeAll();
-  }
-
-  async adopt(attempts: readonly string[]): Promise<ReadonlySet<string>> {
-    return new Set(attempts.filter((attempt) => this.#jobs.has(attempt)));
   }
 
   cancel(attempt: string, reason: string, how: CancelTerms = {}): void {

@@ -63,3 +63,15 @@ export function apart(value: Known, at: LargePlace["at"], places: LargePlace[]):
   const items = value.map((item: Known, index) => apart(item, [...at, index], places));
   return places.length === before ? (value as Json) : items;
 }
+
+/** The opposite of `apart`: puts large values back where they belong. */
+export function rejoin(value: Json, places: readonly LargePlace[]): Known {
+  let whole: Known = value;
+  for (const { at, value: large } of places) whole = withAt(whole, at, large);
+  return whole;
+}
+
+function withAt(value: Known, [first, ...rest]: LargePlace["at"], large: LargeValue): Known {
+  if (typeof first !== "number" || !Array.isArray(value)) return large;
+  return value.map((item: Known, index) => (index === first ? withAt(item, rest, large) : item));
+}

@@ -82,6 +82,9 @@ export interface Instance {
   scheduledAt: number | null;
   queuedAt: number | null;
   pid: number | null;
+  /** The job and the host that run the attempt, if it is not its owner's; null until a worker has reported. */
+  executorJob: number | null;
+  hostname: string | null;
   /** As in its row, which may differ from the manifest of a newer version; null until recorded. */
   place: Place | null;
   reason: string | null;
@@ -136,6 +139,8 @@ export function storedInstance(node: TaskNode, row: InstanceRow): Instance {
     scheduledAt: null,
     queuedAt: null,
     pid: null,
+    executorJob: null,
+    hostname: null,
     place: null,
     reason: null,
     // An instance that was allowed to run once needs no second check of earlier runs.

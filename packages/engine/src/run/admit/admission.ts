@@ -54,6 +54,7 @@ export interface Starter {
 export interface AdmissionOptions extends PendingAttempts {
   readonly database: Database;
   readonly activeAttempts: ActiveAttempts;
+  readonly foreign?: Executor | undefined;
 }
 
 export class Admission {
@@ -69,7 +70,7 @@ export class Admission {
   #starters: Starter[] = [];
 
   constructor(executors: readonly Executor[], options: AdmissionOptions) {
-    this.executors = new ExecutorRoom(executors, options);
+    this.executors = new ExecutorRoom(executors, options, options.foreign);
     this.blockedTeardowns = new BlockedTeardowns(options.activeAttempts);
     this.peerWaiters = new PeerPoolWaiters(options.database, this.#queue);
     this.#streamSlots = new StreamSlots(this.#queue, options.activeAttempts);
@@ -88,7 +89,9 @@ export class Admission {
 
   /** The number of ready tasks that wait only for a slot of an executor. */
   get shortOfSlots(): number {
-    return this.executors.all.reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
+    return this.executors.all
+      .filter(({ remote }) => !remote)
+      .reduce((sum, { name }) => sum + this.#queue.waitingFor(`executor:${name}`), 0);
   }
 
   /** Runs with ready tasks and their number, in the order of admission. */
@@ -162,6 +165,8 @@ export class Admission {
     if (!actor.model.apply({ type: "queued", ...key }, now)) return null;
     this.#count(actor, instance, 1);
     instance.queuedAt = now;
+    instance.executorJob = null;
+    instance.hostname = null;
     return { actor, instance, attempt, executor };
   }
 

@@ -19,9 +19,12 @@ export class ExecutorRoom {
   readonly all: readonly Executor[];
   readonly #byName: ReadonlyMap<string, Executor>;
   readonly #pending: PendingAttempts;
+  readonly #foreign: Executor | undefined;
 
-  constructor(all: readonly Executor[], pending: PendingAttempts) {
+  /** @param foreign Holds adopted attempts of executors that this process does not have. */
+  constructor(all: readonly Executor[], pending: PendingAttempts, foreign?: Executor) {
     this.all = all;
+    this.#foreign = foreign;
     this.#byName = new Map(all.map((executor) => [executor.name, executor]));
     this.#pending = pending;
   }
@@ -31,6 +34,12 @@ export class ExecutorRoom {
     const executor = (name === null ? undefined : this.#byName.get(name)) ?? this.all[0];
     if (!executor) throw new Error("a scheduler needs at least one executor");
     return executor;
+  }
+
+  /** The executor for attempts of an executor with this name that a former owner of their run has started. */
+  adopting(name: string): Executor | undefined {
+    const executor = this.#byName.get(name);
+    return executor?.remote ? executor : this.#foreign;
   }
 
   get streamingSlots(): number {
@@ -51,7 +60,9 @@ export class ExecutorRoom {
   idle(): FreeSlots {
     let slots: number | null = 0;
     let free = 0;
-    for (const executor of this.all) {
+    // Workers serve all schedulers: which scheduler owns a run does not matter to them.
+    const own = this.all.filter(({ remote }) => !remote);
+    for (const executor of own.length > 0 ? own : this.all) {
       const each = executor.slots();
       slots = slots === null || each.slots === null ? null : slots + each.slots;
       free += Math.max(0, each.free - this.#pending.unsubmitted(executor));

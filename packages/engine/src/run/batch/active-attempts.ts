@@ -59,6 +59,24 @@ export class ActiveAttempts {
     return new Set(this.#held.values().map(({ runId }) => runId));
   }
 
+  /** The number of attempts that end with this process. */
+  get localSize(): number {
+    return this.#held.values().reduce((sum, { executor }) => sum + (executor.remote ? 0 : 1), 0);
+  }
+
+  /** The runs with attempts that end with this process. */
+  localRuns(): Set<number> {
+    const local = this.#held.values().filter(({ executor }) => !executor.remote);
+    return new Set(local.map(({ runId }) => runId));
+  }
+
+  /** The number of attempts of a run on other machines. */
+  remoteOf(runId: number): number {
+    return this.#held
+      .values()
+      .reduce((sum, held) => sum + (held.runId === runId && held.executor.remote ? 1 : 0), 0);
+  }
+
   add(admitted: readonly Admitted[]): void {
     for (const { actor, attempt, executor, instance } of admitted) {
       const { mapIndex, node } = instance;
@@ -67,10 +85,16 @@ export class ActiveAttempts {
     }
   }
 
+  /** An attempt that runs on another machine, for a former owner of its run. */
+  adopt(attempt: string, held: Held): void {
+    this.#held.set(attempt, held);
+  }
+
   /** The ends among these reports are stored, or superseded. */
   removeEnded(reports: readonly AttemptReport[]): void {
     for (const report of reports) {
       if (report.type !== "ended") continue;
+      this.#held.get(report.attempt)?.executor.remote?.forget([report.attempt]);
       this.#held.delete(report.attempt);
       this.#cancelled.delete(report.attempt);
       this.#gone.delete(report.attempt);
@@ -112,12 +136,35 @@ export class ActiveAttempts {
     held.executor.cancel(attempt, reason, terms);
   }
 
-  cancelRun(runId: number, reason: string): void {
+  /** The run has ended, or another job owns it. Its remote attempts may belong to that job. */
+  leaveRun(runId: number, reason: string): void {
+    const remote = this.#removeRemote((held) => held.runId === runId);
+    for (const [executor, attempts] of remote) executor.remote?.abandon(attempts);
     for (const [attempt, held] of this.#held) if (held.runId === runId) this.cancel(attempt, reason);
   }
 
-  cancelAll(reason: string): void {
+  /** Other jobs may own all runs. Remote attempts continue for them. */
+  leaveAll(reason: string): void {
+    for (const [executor, attempts] of this.#removeRemote(() => true)) executor.remote?.forget(attempts);
     for (const attempt of this.#held.keys()) this.cancel(attempt, reason);
+  }
+
+  /** The run was released: its remote attempts continue for its next owner. */
+  release(runId: number): void {
+    const remote = this.#removeRemote((held) => held.runId === runId);
+    for (const [executor, attempts] of remote) executor.remote?.forget(attempts);
+  }
+
+  #removeRemote(isWanted: (held: Held) => boolean): Map<Executor, string[]> {
+    const found = new Map<Executor, string[]>();
+    for (const [attempt, held] of this.#held) {
+      if (!held.executor.remote || !isWanted(held)) continue;
+      found.set(held.executor, [...(found.get(held.executor) ?? []), attempt]);
+      this.#held.delete(attempt);
+      this.#cancelled.delete(attempt);
+      this.#gone.delete(attempt);
+    }
+    return found;
   }
 
   /**

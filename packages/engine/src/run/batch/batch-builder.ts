@@ -1,6 +1,7 @@
 /** Turns the decisions of actors into the rows of one batch, and sends the wake-ups that follow from it. */
 import { randomUUID } from "node:crypto";
 import type { Json, NoticeAction } from "@tradewind/sdk/manifest";
+import type { AttemptReport } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
 import {
   type Change,
@@ -33,6 +34,25 @@ export interface ActorChanges {
   readonly groups: readonly GroupChange[] | null;
   /** The changed signal state of the run; null: unchanged. */
   readonly drive: DriveWrite | null;
+}
+
+/** The rows of workers' reports that a batch deletes: of ends with their assignments. */
+export type StoredRows = Pick<RunBatch, "endedAssignments" | "reports">;
+
+/** The reports of runs that are not loaded are left to the owner of the run. */
+export function storedRows(
+  reports: readonly AttemptReport[],
+  actors: ReadonlyMap<number, RunActor>,
+): StoredRows {
+  const rows = reports.filter(({ stored }) => stored && actors.has(stored.runId));
+  const [ends, starts] = [
+    rows.filter(({ type }) => type === "ended"),
+    rows.filter(({ type }) => type === "started"),
+  ];
+  return {
+    endedAssignments: ends.map(({ attempt }) => attempt),
+    reports: starts.flatMap(({ stored }) => stored?.report || []),
+  };
 }
 
 /** Takes the decisions of an actor since the last call. */
@@ -110,14 +130,15 @@ export function runEnds(parts: readonly ActorChanges[], now: number): RunEnds {
 /** Whether the batch has nothing that is worth a transaction. */
 export function isEmpty(batch: RunBatch): boolean {
   const { births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds } = batch;
-  const parts = [births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds];
+  const rows = [batch.reports, batch.endedAssignments];
+  const parts = [births, deadLetters, drives, ends, groups, instances, maps, retries, waitEnds, ...rows];
   return parts.every(({ length }) => length === 0);
 }
 
 export function buildBatch(
   { onFailure, ...owner }: BatchOwner,
   parts: readonly ActorChanges[],
-  extra: RunEnds & { readonly traces: Traces },
+  extra: RunEnds & { readonly traces: Traces; readonly reports: StoredRows },
 ): RunBatch {
   const slots = new Map<string, number>();
   const maps: MapWrite[] = [];
@@ -186,6 +207,7 @@ export function buildBatch(
     drives,
     again,
     deadLetters: extra.traces.deadLetters,
+    ...extra.reports,
     startSignals: [...startSignals],
   };
 }

@@ -28,11 +28,18 @@ export function applyReports(
   for (const report of reports) {
     const held = activeAttempts.get(report.attempt);
     const actor = held && actors.get(held.runId);
+    // Its row is deleted with the batch, under the fence of its run.
+    const owned = report.stored && actors.get(report.stored.runId);
+    if (owned) touched.add(owned);
     if (report.type === "ended") activeAttempts.recordGone(report.attempt);
     if (actor && admission.blockedTeardowns.has(actor)) touched.add(actor);
     const instance = held && actor?.model.get(held.taskId, held.mapIndex);
     if (!held || !actor || instance?.attempt !== report.attempt) continue;
-    const at = fromLocal(report.at);
+    const at = report.stored ? report.at : fromLocal(report.at);
+    if (report.stored) {
+      instance.executorJob = report.stored.workerJob;
+      instance.hostname = report.stored.hostname;
+    }
     if (report.type === "started") {
       instance.pid = report.pid;
       const key = { taskId: held.taskId, mapIndex: held.mapIndex, attempt: report.attempt };

@@ -69,6 +69,11 @@ export class Driving {
     this.#options.wake();
   }
 
+  /** The reactions that this job waits for. */
+  pendingReactions(): Iterable<string> {
+    return this.#pendingReactions.keys();
+  }
+
   async read(): Promise<void> {
     for (const actor of await this.feed.read()) this.#due.add(actor);
   }

@@ -109,6 +109,7 @@ export class BackfillJob extends DrainingJob {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
       this.requestFired();
+      this.requestReports();
       this.requestSignals();
     } else if (this.lease.someoneLeft) this.#requestRead("backfills", "orphans");
     this.requestGates();

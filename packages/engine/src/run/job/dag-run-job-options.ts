@@ -15,6 +15,8 @@ export interface DagRunJobOptions {
   readonly database: Database;
   /** The first one is the default. */
   readonly executors: readonly Executor[];
+  /** Holds remote attempts of taken-over runs whose executor this process does not have. */
+  readonly foreign?: Executor;
   readonly bundles: BundleCache;
   readonly logs: LogWriter;
   readonly logger: Logger;

@@ -27,8 +27,10 @@ import {
 } from "../../store/task/run-batch.ts";
 import { Admission, type Admitted } from "../admit/admission.ts";
 import { ActiveAttempts } from "../batch/active-attempts.ts";
-import { buildBatch, changesOf, isEmpty, runEnds, sendNews } from "../batch/batch-builder.ts";
+import { type AttemptAdoption, readAdoption } from "../batch/attempt-adoption.ts";
+import { buildBatch, changesOf, isEmpty, runEnds, sendNews, storedRows } from "../batch/batch-builder.ts";
 import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
+import { StoredReports } from "../batch/stored-reports.ts";
 import { Callbacks } from "../dispatch/callbacks.ts";
 import { Dispatcher, type StartingSignals, undispatchable } from "../dispatch/dispatcher.ts";
 import { LargeLengths } from "../dispatch/large-lengths.ts";
@@ -75,6 +77,7 @@ export abstract class DagRunJob extends JobLoop {
   readonly #timers: Timers;
   readonly #driving: Driving;
   readonly #reporting: ReportsContext;
+  readonly #storedReports: StoredReports;
   /** Runs to load again before the next decision. */
   readonly #stale = new Set<number>();
 
@@ -96,6 +99,13 @@ export abstract class DagRunJob extends JobLoop {
       activeAttempts: this.#activeAttempts,
       unsubmitted: (executor) => this.#dispatcher.waiting(executor),
       unstoredEnds: () => mailbox.items.filter(({ type }) => type === "ended").length,
+      foreign: options.foreign,
+    });
+    this.#storedReports = new StoredReports(options.database, {
+      attempt: (report) => mailbox.post(report, report.attempt),
+      callback: (id, error) => void this.#callbacks.ended(id, error),
+      reaction: (reactionId, answer) =>
+        this.#driving.answered({ type: "reactionEnded", reactionId, ...answer }),
     });
     this.#waits = new Waits(options.database, this.#admission, this.actors);
     const [wake, actors] = [() => mailbox.wake(), this.actors];
@@ -144,11 +154,12 @@ export abstract class DagRunJob extends JobLoop {
 
   /** Cancels all attempts and drops all runs: other jobs may own them. */
   protected override onLeaseLost(): void {
-    this.#activeAttempts.cancelAll("the scheduler lost its lease");
+    this.#activeAttempts.leaveAll("the scheduler lost its lease");
     for (const actor of [...this.actors.values()]) this.#forget(actor);
     this.#stale.clear();
     this.#admission.reset();
     this.#activeAttempts.removeEnded(this.#mailbox.drain());
+    this.#storedReports.reset();
   }
 
   /** The load of this job, which is shared with its peers. */
@@ -180,6 +191,12 @@ export abstract class DagRunJob extends JobLoop {
   /** Adopts callbacks of dead jobs, and those that this job could not submit. */
   protected adoptCallbacks(): Promise<void> {
     return this.#callbacks.adopt(this.lease.jobId);
+  }
+
+  /** Workers may have stored reports. */
+  protected requestReports(): void {
+    this.#storedReports.requestRead();
+    this.#mailbox.wake();
   }
 
   /** Triggers of our runs may have fired. */
@@ -216,6 +233,7 @@ export abstract class DagRunJob extends JobLoop {
     const traces = noTraces();
     const claimed = this.state === "running" ? await this.collect() : [];
     const touched = new Set(await this.#loadRuns(claimed, traces));
+    await this.#storedReports.read(this.lease.jobId);
     const reports = this.#mailbox.drain(this.#poison.limit);
     await this.#store({ touched, reports, traces }, async () => {
       const fired = await this.#waits.readFired(this.lease.jobId);
@@ -266,7 +284,8 @@ export abstract class DagRunJob extends JobLoop {
       const parts = [...touched].map(changesOf);
       const ends = runEnds(parts, this.lease.now());
       const owner = { jobId: this.lease.jobId, hostname: HOST, onFailure: this.#options.onFailure ?? [] };
-      const batch = buildBatch(owner, parts, { traces, ...ends });
+      const rows = storedRows(reports, this.actors);
+      const batch = buildBatch(owner, parts, { traces, ...ends, reports: rows });
       const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
@@ -313,6 +332,7 @@ export abstract class DagRunJob extends JobLoop {
 
   #commitReports(reports: readonly AttemptReport[]): void {
     this.#activeAttempts.removeEnded(reports);
+    this.#storedReports.forget(reports);
     this.#poison.passed(reports);
   }
 
@@ -344,6 +364,7 @@ export abstract class DagRunJob extends JobLoop {
   /** Loads claimed and stale runs as actors, and makes all decisions that their stored rows allow. */
   async #loadRuns(claimed: readonly ClaimedRun[], traces: Traces): Promise<RunActor[]> {
     const actors = await this.#load(claimed);
+    const adoption = await this.#adoptionOf(actors);
     for (const actor of actors) {
       this.actors.set(actor.id, actor);
       const at = this.lease.now();
@@ -354,6 +375,7 @@ export abstract class DagRunJob extends JobLoop {
       this.#waits.requestRead();
       this.#dispatcher.forgetRun(actor);
       this.#admission.limitedTasks.load(actor);
+      adoption.adopt(actor);
       for (const instance of this.#activeAttempts.reconcile(actor)) {
         const lossBudget = this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET;
         if (actor.end(instance, HOST_GONE, { traces, at, lossBudget }))
@@ -362,6 +384,22 @@ export abstract class DagRunJob extends JobLoop {
     }
     if (actors.some(({ version }) => version.hasDeadlines)) this.wakeUps.send("notices");
     return actors;
+  }
+
+  /** If the remote attempts cannot be read, the runs are loaded again: without them, running attempts would count as lost. */
+  async #adoptionOf(actors: readonly RunActor[]): Promise<AttemptAdoption> {
+    const parts = { activeAttempts: this.#activeAttempts, executors: this.#admission.executors };
+    try {
+      const adoption = await readAdoption(this.database, actors, {
+        ...parts,
+        awaited: this.#driving.pendingReactions(),
+      });
+      if (adoption.size > 0) this.#storedReports.requestRead();
+      return adoption;
+    } catch (error) {
+      for (const { id } of actors) this.#stale.add(id);
+      throw error;
+    }
   }
 
   /** Reads the owner and the rows of stale runs. If that fails, they stay stale. */
@@ -376,7 +414,7 @@ export abstract class DagRunJob extends JobLoop {
       const runs = [...again, ...claimed];
       const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
       for (const { id } of again) stale.delete(id);
-      for (const id of stale) this.#activeAttempts.cancelRun(id, "the run has ended or has another owner");
+      for (const id of stale) this.#activeAttempts.leaveRun(id, "the run has ended or has another owner");
       return actors;
     } catch (error) {
       for (const id of stale) this.#stale.add(id);

@@ -1,8 +1,8 @@
 /**
  * How a job that drives runs stops without interrupting its tasks. While it drains, it claims nothing, creates no runs and
- * starts no attempts. Runs without active attempts are released at once, so that other jobs continue them. The others stay
- * with this job, because it receives the reports of their attempts; each is released when the end of its last attempt is
- * stored. The lease is renewed meanwhile.
+ * starts no attempts. Runs without attempts in this process are released at once, so that other jobs continue them and adopt
+ * their remote attempts. The others stay with this job, because it receives the reports of their attempts; each is released
+ * when the end of its last attempt is stored. The lease is renewed meanwhile.
  *
  * A streaming task does not end by itself. It is cancelled when no other task of its run is active: its run can then be
  * released, and the next owner starts it again.
@@ -110,7 +110,7 @@ export abstract class DrainingJob extends NotifiedJob {
 
   get #isEmpty(): boolean {
     const { callbacks, activeAttempts } = this.load;
-    return this.actors.size + activeAttempts.size + callbacks.size === 0;
+    return this.actors.size + activeAttempts.localSize + callbacks.size === 0;
   }
 
   async #release(draining: Draining): Promise<void> {
@@ -121,10 +121,13 @@ export abstract class DrainingJob extends NotifiedJob {
     this.#stopStreams();
     const kept = this.#kept();
     const isDue = performance.now() - draining.releasedAt >= SWEEP_MS;
-    if (!isDue && actors.keys().every((id) => kept.has(id)) && activeAttempts.size > 0) return;
+    if (!isDue && actors.keys().every((id) => kept.has(id)) && activeAttempts.localSize > 0) return;
     const released = await this.#releaseExcept(kept);
     draining.releasedAt = performance.now();
-    for (const id of released) drop(actors.get(id));
+    for (const id of released) {
+      activeAttempts.release(id);
+      drop(actors.get(id));
+    }
     if (released.length > 0 || isFirst) this.onReleased();
     if (released.length === RELEASE_LIMIT) return this.wake();
     if (this.#isEmpty) draining.end("drained");
@@ -143,13 +146,13 @@ export abstract class DrainingJob extends NotifiedJob {
     }
   }
 
-  /** Runs with active attempts, and runs whose last decision may not be stored. */
+  /** Runs with attempts that end with this process, and runs whose last decision may not be stored. */
   #kept(): Set<number> {
     const { activeAttempts, stale } = this.load;
-    const kept = new Set([...activeAttempts.runs(), ...stale]);
+    const kept = new Set([...activeAttempts.localRuns(), ...stale]);
     for (const { id, model } of this.actors.values()) {
       const { queued, running, restarting } = model.counts.byState;
-      if (queued + running + restarting > 0) kept.add(id);
+      if (queued + running + restarting > activeAttempts.remoteOf(id)) kept.add(id);
     }
     return kept;
   }
@@ -158,7 +161,8 @@ export abstract class DrainingJob extends NotifiedJob {
     const { activeAttempts } = this.load;
     const streams: { readonly attempt: string; readonly runId: number; readonly graceMs: number }[] = [];
     const busy = new Set<number>();
-    for (const [attempt, { mapIndex, runId, taskId }] of activeAttempts.all()) {
+    for (const [attempt, { executor, mapIndex, runId, taskId }] of activeAttempts.all()) {
+      if (executor.remote) continue;
       const manifest = this.actors.get(runId)?.model.get(taskId, mapIndex)?.node.manifest;
       if (!manifest || !isStreaming(manifest)) busy.add(runId);
       else if (!this.#stopping.has(attempt))
@@ -173,7 +177,7 @@ export abstract class DrainingJob extends NotifiedJob {
 
   #progress(): { runs: number; attempts: number; remaining_ms: number } {
     const remaining = (this.#draining?.until ?? 0) - performance.now();
-    const attempts = this.load.activeAttempts.size;
+    const attempts = this.load.activeAttempts.localSize;
     return { runs: this.actors.size, attempts, remaining_ms: Math.max(0, Math.round(remaining)) };
   }
 }

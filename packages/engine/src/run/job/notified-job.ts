@@ -34,7 +34,8 @@ export abstract class NotifiedJob extends DagRunJob {
     if (publishesStates(topic)) this.requestSignals("states");
     if (topic === "fired" || topic === "") this.requestFired();
     if (topic === "signals" || topic === "") this.requestSignals();
-    return topic === "fired" || topic === "signals";
+    if (topic === "reports" || topic === "") this.requestReports();
+    return topic === "fired" || topic === "signals" || topic === "reports";
   }
 
   /** Compares the job's runs in the database with memory: finds edits and pauses whose wake-up was lost. */

@@ -123,6 +123,7 @@ export class SubmittedRunsJob extends NotifiedJob {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
       this.requestFired();
+      this.requestReports();
       this.requestSignals();
       // After an expired lease other jobs may own them, or this job has another id.
       await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));

@@ -7,9 +7,13 @@ import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { Conditions, type Listed, list, type Page } from "../list/query.ts";
 
+/** "worker": only the routes that execute tasks; "admin": everything. */
+export type TokenRole = "admin" | "worker";
+
 export interface TokenRow {
   readonly id: number;
   readonly name: string;
+  readonly role: TokenRole;
 }
 
 /** The visible fields of a token; the token itself is never returned. */
@@ -38,12 +42,12 @@ export async function findToken(connection: Connection, token: string): Promise<
   const row = await connection.one<TokenRow & { sha256: Buffer; stale_use: boolean }>(FIND_TOKEN, [hash]);
   if (row === undefined || !timingSafeEqual(row.sha256, hash)) return undefined;
   if (row.stale_use) await connection.rows(TOUCH_TOKEN, [row.id]);
-  return { id: row.id, name: row.name };
+  return { id: row.id, name: row.name, role: row.role };
 }
 
 export function listTokens(connection: Connection, page: Page): Promise<Listed<ListedToken>> {
   return list<ListedToken>(connection, {
-    columns: "t.id, t.name, t.created_at, t.expires_at, t.last_used_at",
+    columns: "t.id, t.name, t.role, t.created_at, t.expires_at, t.last_used_at",
     from: "api_token t",
     where: new Conditions().raw(`(${WAS_VALID})`),
     order: TOKEN_ORDER,
@@ -54,9 +58,15 @@ export function listTokens(connection: Connection, page: Page): Promise<Listed<L
 
 export async function createToken(
   tx: Connection,
-  token: { readonly name: string; readonly token: string; readonly expiresAt: Date | null },
+  token: {
+    readonly name: string;
+    readonly token: string;
+    readonly role: TokenRole;
+    readonly expiresAt: Date | null;
+  },
 ): Promise<ListedToken> {
-  const row = await tx.one<ListedToken>(INSERT_TOKEN, [token.name, sha256(token.token), token.expiresAt]);
+  const { expiresAt, name, role } = token;
+  const row = await tx.one<ListedToken>(INSERT_TOKEN, [name, sha256(token.token), expiresAt, role]);
   return row!;
 }
 
@@ -81,7 +91,7 @@ const ENSURE_ADMIN = statement(
 
 const FIND_TOKEN = statement(
   "token-find",
-  `SELECT id, name, sha256, (last_used_at IS NULL OR last_used_at < now() - interval '1 minute') AS stale_use
+  `SELECT id, name, role, sha256, (last_used_at IS NULL OR last_used_at < now() - interval '1 minute') AS stale_use
    FROM api_token WHERE sha256 = $1 AND (expires_at IS NULL OR expires_at > now())`,
 );
 
@@ -89,8 +99,8 @@ const TOUCH_TOKEN = statement("token-touch", "UPDATE api_token SET last_used_at 
 
 const INSERT_TOKEN = statement(
   "token-insert",
-  `INSERT INTO api_token (name, sha256, expires_at) VALUES ($1, $2, $3)
-   RETURNING id, name, created_at, expires_at, last_used_at`,
+  `INSERT INTO api_token (name, sha256, expires_at, role) VALUES ($1, $2, $3, $4)
+   RETURNING id, name, role, created_at, expires_at, last_used_at`,
 );
 
 const DELETE_TOKEN = statement(

@@ -8,7 +8,7 @@ import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import type { ServedDags } from "./served-dags.ts";
 
-export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver";
+export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver" | "worker";
 
 /** Notifies in the same statement: peers know the job before they receive any wake-up sent after its start. */
 const REGISTER = statement(
@@ -44,13 +44,21 @@ const END = statement(
    SELECT pg_notify('tradewind', 'jobs') FROM ended`,
 );
 
-/** Declares jobs dead whose lease has expired. */
+/** Declares jobs dead whose lease has expired. What dead workers were running is reported as lost. */
 const BURY = statement(
   "job-bury",
-  `UPDATE job SET state = 'dead', ended_at = now()
-   WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now()
-                FOR NO KEY UPDATE SKIP LOCKED)
-   RETURNING id, kind, hostname, pid`,
+  `WITH dead AS (
+     UPDATE job SET state = 'dead', ended_at = now()
+     WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now()
+                  FOR NO KEY UPDATE SKIP LOCKED)
+     RETURNING id, kind, hostname, pid, name
+   ), lost AS (
+     INSERT INTO report (assignment_id, type, content, at)
+     SELECT a.id, 'ended', json_build_object('lost', 'its worker ' || coalesce(dead.name, '') || ' on ' || dead.hostname || ' is gone'), now()
+     FROM dead JOIN assignment a ON a.worker_job = dead.id
+     ON CONFLICT (assignment_id, type) DO NOTHING
+   )
+   SELECT id, kind, hostname, pid, CASE WHEN kind = 'worker' THEN pg_notify('tradewind', 'reports') END FROM dead`,
 );
 
 /** Jobs that drive runs share pools. */

@@ -1,4 +1,4 @@
--- The data model, in this order: services, code, schedules and backfills, runs and tasks, pools, waits, signals, assets,
+-- The data model, in this order: services, code, schedules and backfills, runs and tasks, execution, pools, waits, signals, assets,
 -- run drives, notices, outputs, settings, access.
 --
 -- Times are timestamptz and come from the database clock. Values written by user code are `json`, not `jsonb`: jsonb
@@ -10,7 +10,7 @@
 -- a user's program that submits runs and owns them as a scheduler does.
 CREATE TABLE job (
   id           bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-  kind         text NOT NULL CHECK (kind IN ('scheduler', 'dag_processor', 'triggerer', 'api', 'backfill', 'driver')),
+  kind         text NOT NULL CHECK (kind IN ('scheduler', 'dag_processor', 'triggerer', 'api', 'backfill', 'driver', 'worker')),
   state        text NOT NULL DEFAULT 'running' CHECK (state IN ('running', 'stopped', 'dead')),
   hostname     text NOT NULL,
   pid          integer NOT NULL,
@@ -26,7 +26,13 @@ CREATE TABLE job (
   -- How many tasks a scheduler can run at once (NULL: no limit, or not a scheduler), and how many more it could start now
   -- (negative: tasks that wait for slots). Peers read both before they leave a queued run to it, or hand one over.
   slots        integer,
-  free_slots   integer NOT NULL DEFAULT 0
+  free_slots   integer NOT NULL DEFAULT 0,
+  -- Of a worker: its name, the queues that it serves (NULL: the worker of one pod, which serves a single assignment), the
+  -- token with which it registered, and whether a user asked it to start nothing more. `slots` is its concurrency.
+  name         text,
+  queues       text[],
+  token_id     bigint,
+  is_draining  boolean NOT NULL DEFAULT false
 );
 CREATE INDEX job_running ON job (kind, lease_until) WHERE state = 'running';
 -- Read with every renewal of a lease: jobs that have ended recently.
@@ -359,6 +365,42 @@ CREATE TABLE map_label (
   map_index  integer NOT NULL,
   label      text NOT NULL,
   PRIMARY KEY (dag_run_id, task_id, map_index)
+);
+
+-- Executing on other machines --------------------------------------------------------------------------------------
+
+-- Work for an executor whose processes outlive their scheduler: an attempt, a callback, or a reaction to a signal. The row
+-- exists from the submission until the run's owner has stored the end, so a new owner finds what is running. A worker
+-- claims it over the API; only the worker that has claimed it may report about it.
+CREATE TABLE assignment (
+  id         uuid PRIMARY KEY, -- of the attempt, the callback or the reaction
+  kind       text NOT NULL CHECK (kind IN ('attempt', 'callback', 'reaction')),
+  dag_run_id bigint REFERENCES dag_run ON DELETE CASCADE, -- NULL: the `onCancel` of a wait, whose run may be deleted
+  task_id    text,
+  map_index  integer,
+  executor   text NOT NULL,
+  queue      text NOT NULL,
+  priority   integer NOT NULL, -- larger numbers first
+  content    json NOT NULL, -- all that the worker needs
+  created_at timestamptz NOT NULL DEFAULT now(),
+  worker_job bigint REFERENCES job, -- NULL: no worker has claimed it yet
+  claimed_at timestamptz,
+  -- Set when it has to end: the reason and the terms of the stop.
+  cancel     json
+);
+CREATE INDEX assignment_run ON assignment (dag_run_id);
+CREATE INDEX assignment_worker ON assignment (worker_job) WHERE worker_job IS NOT NULL;
+CREATE INDEX assignment_waiting ON assignment (executor, queue, created_at) WHERE worker_job IS NULL;
+
+-- What a worker reports of an assignment. The run's owner applies it in its batch and deletes it there; the end deletes the
+-- assignment.
+CREATE TABLE report (
+  id            bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  assignment_id uuid NOT NULL REFERENCES assignment ON DELETE CASCADE,
+  type          text NOT NULL CHECK (type IN ('started', 'ended')),
+  content       json NOT NULL,
+  at            timestamptz NOT NULL, -- when it happened
+  UNIQUE (assignment_id, type) -- a repeated report is stored once
 );
 
 -- Pools ----------------------------------------------------------------------------------------------------------
@@ -910,7 +952,9 @@ CREATE TABLE api_token (
   sha256       bytea NOT NULL UNIQUE, -- the token itself is not stored
   created_at   timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
-  last_used_at timestamptz
+  last_used_at timestamptz,
+  -- 'worker': only the routes that execute tasks.
+  role         text NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'worker'))
 );
 
 -- Same key and same request: the stored response is returned. Same key, other request: rejected.

@@ -112,6 +112,8 @@ const END_CALLBACKS = statement(
   `WITH gone AS (
      DELETE FROM callback c USING unnest($1::uuid[], $2::text[]) AS u(id, error) WHERE c.id = u.id
      RETURNING c.delivery_id, u.error
+   ), assigned AS (
+     DELETE FROM assignment WHERE id = ANY($1::uuid[])
    ), failed AS (
      UPDATE delivery y SET ${afterFailure("gone.error", "$3")}
      FROM gone WHERE y.id = gone.delivery_id AND gone.error IS NOT NULL AND y.state = 'handed'

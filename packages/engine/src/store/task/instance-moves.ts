@@ -36,6 +36,8 @@ const SET: Columns<InstanceMove> = {
   ended_at: ["instant", ({ instance }) => instance.endedAt],
   retry_at: ["instant", ({ instance }) => instance.retryAt],
   pid: ["integer", ({ instance }) => instance.pid],
+  executor_job: ["bigint", ({ instance }) => instance.executorJob],
+  hostname: ["text", ({ instance }) => instance.hostname],
   reason: ["message", ({ instance }) => instance.reason],
   resumed_attempt: ["uuid", ({ instance }) => instance.resumedAttempt],
   keeps_slot: [
@@ -46,14 +48,18 @@ const SET: Columns<InstanceMove> = {
 
 const MOVES = new RowArrays({ ...LEAVES, ...SET });
 
+/** An attempt without a worker is run by the owner of its run. */
+const VALUES: Readonly<Record<string, string>> = {
+  executor_job: `CASE WHEN u.attempt IS NOT NULL THEN coalesce(u.executor_job, ${MOVES.parameter(1)}::bigint) END`,
+  hostname: `CASE WHEN u.attempt IS NOT NULL THEN coalesce(u.hostname, ${MOVES.parameter(2)}) END`,
+};
+
 const MOVE = statement(
   "batch-move-instances",
   `WITH moved AS (
      UPDATE task_instance t SET
-       ${Object.keys(SET).map((name) => `${name} = u.${name}`)},
-       is_marked = false,
-       executor_job = CASE WHEN u.attempt IS NULL THEN NULL ELSE ${MOVES.parameter(1)}::bigint END,
-       hostname = CASE WHEN u.attempt IS NULL THEN NULL ELSE ${MOVES.parameter(2)} END
+       ${Object.keys(SET).map((name) => `${name} = ${VALUES[name] ?? `u.${name}`}`)},
+       is_marked = false
      FROM ${MOVES.source} AS u
      WHERE t.dag_run_id = u.dag_run_id AND t.task_id = u.task_id AND t.map_index = u.map_index
        AND t.state = u.from_state AND t.attempt IS NOT DISTINCT FROM u.from_attempt

@@ -15,6 +15,8 @@ import type { Call } from "../database/database.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { call, statement } from "../database/statement.ts";
 import { type AgainWrite, type DeadLetterWrite, type DriveWrite, drivenCalls } from "../drive/run-drives.ts";
+import { deleteAssignmentsCall } from "../execute/assignments.ts";
+import { deleteReportsCall } from "../execute/reports.ts";
 import { type DeliveryWrite, deliveryCall } from "../notify/deliveries.ts";
 import { type OutputWrite, outputCalls } from "../output/run-outputs.ts";
 import type { PoolView } from "../pool/pool-occupancy.ts";
@@ -84,6 +86,10 @@ export interface RunBatch {
   /** Finished instances that restart. */
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
+  /** Stored reports that the batch applies. */
+  readonly reports: readonly number[];
+  /** Assignments whose end the batch stores, with their reports. */
+  readonly endedAssignments: readonly string[];
   /** Versions of the signals that started the queued attempts: read in the same round trip, for their processes. */
   readonly startSignals: readonly number[];
 }
@@ -173,6 +179,8 @@ export function batchCalls(batch: RunBatch): Call[] {
   if (batch.deliveries.length > 0) calls.push(deliveryCall(batch.deliveries));
   if (ends.length > 0)
     calls.push(call(END_RUNS, column(ends, "runId"), column(ends, "state"), column(ends, "reason")));
+  if (batch.reports.length > 0) calls.push(deleteReportsCall(batch.reports));
+  if (batch.endedAssignments.length > 0) calls.push(deleteAssignmentsCall(batch.endedAssignments));
   return [...calls, ...groupCalls(batch.groups), ...retryCalls(batch.retries)];
 }
 

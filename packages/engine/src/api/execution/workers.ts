@@ -1,0 +1,140 @@
+/** `/execution/v1/workers`: registration, heartbeat and end of a worker. */
+import { z } from "zod";
+import { endWorkers, registerWorker, renewWorker, workerOrders } from "../../store/execute/workers.ts";
+import { principalOf } from "../server/auth.ts";
+import type { Resource } from "../server/context.ts";
+import { int } from "../server/fields.ts";
+import { Problem } from "../server/problem.ts";
+import { ExecutionAccess, executionRoute } from "./execution-access.ts";
+import { OrderWatch } from "./order-watch.ts";
+
+/** A worker is lost when it has sent no heartbeat for this long. */
+export const WORKER_LEASE_MS = 20_000;
+/** How long a heartbeat is held while there is nothing to say; the worker sends the next one at once. */
+const HOLD_MS = 4_000;
+/** The protocol between API and workers. It changes only when older workers cannot be served any more. */
+export const EXECUTION_PROTOCOL = 1;
+
+const name = z.string().min(1).max(250);
+const uuid = z.uuid();
+
+const registerBody = z.strictObject({
+  name,
+  hostname: z.string().max(255),
+  pid: int(0),
+  version: z.string().max(100),
+  protocol: int(1),
+  slots: int(1, 10_000),
+  /** Left out by the worker of a pod. */
+  queues: z.array(name).min(1).max(100).optional(),
+  labels: z.record(z.string().max(100), z.string().max(250)).default({}),
+});
+
+const heartbeatBody = z.strictObject({
+  /** The assignments that it has claimed and whose end is not reported. */
+  assignments: z.array(uuid).max(100_000),
+  /** Those among them that it is stopping already. */
+  stopping: z.array(uuid).max(100_000).default([]),
+  free_slots: int(0, 10_000).default(0),
+  /** Whether it knows that it is to start nothing more. */
+  is_draining: z.boolean().default(false),
+});
+
+const orders = z.object({
+  cancels: z.array(z.object({ id: z.string(), cancel: z.any() })),
+  superseded: z.array(z.string()),
+  unknown: z.array(z.string()),
+  is_draining: z.boolean(),
+});
+
+const params = z.object({ worker_id: int(1) });
+
+export const executionWorkers: Resource = (app, options) => {
+  const { database, wakeUps } = options;
+  const tags = ["Task execution"];
+  const access = new ExecutionAccess(options);
+  const watch = new OrderWatch(wakeUps);
+  app.addHook("preClose", async () => watch.close());
+
+  app.post(
+    "/execution/v1/workers",
+    {
+      config: executionRoute(options),
+      schema: {
+        body: registerBody,
+        response: { 201: z.object({ worker: z.number(), lease_ms: z.number() }) },
+        tags,
+      },
+    },
+    async (request, reply) => {
+      const { protocol, queues = null, ...worker } = request.body;
+      if (protocol !== EXECUTION_PROTOCOL)
+        throw new Problem(
+          409,
+          "WORKER_VERSION",
+          `Worker "${worker.name}" (${worker.version}) speaks protocol ${protocol} of the task execution API, this server (${options.config.version}) speaks ${EXECUTION_PROTOCOL}: update the ${protocol < EXECUTION_PROTOCOL ? "worker" : "server"}`,
+        );
+      const { assignment = null } = principalOf(request);
+      const id = await registerWorker(
+        database,
+        { ...worker, queues: assignment === null ? (queues ?? ["default"]) : null },
+        { leaseMs: WORKER_LEASE_MS, tokenId: access.tokenOf(request), assignment },
+      );
+      reply.code(201);
+      return { worker: id, lease_ms: WORKER_LEASE_MS };
+    },
+  );
+
+  app.post(
+    "/execution/v1/workers/:worker_id/heartbeat",
+    {
+      config: executionRoute(options),
+      bodyLimit: 8 * 1024 * 1024,
+      schema: { params, body: heartbeatBody, response: { 200: orders }, tags },
+    },
+    async (request) => {
+      const worker = request.params.worker_id;
+      const { assignments, free_slots: freeSlots, is_draining: knowsDrain, stopping } = request.body;
+      await access.requireWorker(request, worker);
+      if (!(await renewWorker(database, worker, { leaseMs: WORKER_LEASE_MS, freeSlots }))) throw gone(worker);
+      const known = new Set(stopping);
+      const until = performance.now() + HOLD_MS;
+      for (;;) {
+        const seen = watch.mark();
+        const found = await workerOrders(database, worker, assignments);
+        if (found === undefined) throw gone(worker);
+        const cancels = found.cancels.filter(({ id }) => !known.has(id));
+        const superseded = found.superseded.filter((id) => !known.has(id));
+        const { isDraining } = found;
+        const unknown = [...found.unknown];
+        const answer = { cancels, superseded, unknown, is_draining: isDraining };
+        const isNews = cancels.length + superseded.length + unknown.length > 0 || isDraining !== knowsDrain;
+        const left = until - performance.now();
+        if (isNews || left <= 0 || app.closing.aborted) return answer;
+        await watch.after(seen, left);
+      }
+    },
+  );
+
+  app.delete(
+    "/execution/v1/workers/:worker_id",
+    {
+      config: executionRoute(options),
+      schema: { params, response: { 204: z.null() }, tags },
+    },
+    async (request, reply) => {
+      const worker = request.params.worker_id;
+      await access.requireWorker(request, worker);
+      await endWorkers(database, [worker], { state: "stopped", reason: "its worker has stopped" });
+      return reply.code(204).send(null);
+    },
+  );
+};
+
+function gone(worker: number): Problem {
+  return new Problem(
+    410,
+    "WORKER_EXPIRED",
+    `Worker ${worker} was declared dead or removed: its assignments are started again elsewhere. Register again`,
+  );
+}

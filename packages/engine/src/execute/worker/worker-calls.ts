@@ -1,0 +1,137 @@
+/** The batched calls of one worker: claims, reports, and requests of user code. */
+import type { Json } from "@tradewind/sdk/manifest";
+import { type Known, type LargePlace, LargeValue, rejoin } from "../../model/index.ts";
+import { EngineError } from "../../service/errors.ts";
+import type { Question } from "../attempt/protocol.ts";
+import type { Assignment } from "../contract.ts";
+import { BatchedCall } from "./batched-call.ts";
+import type { ExecutionClient, ExecutionError } from "./execution-client.ts";
+
+/** A claimed assignment with its token. */
+export interface Claimed {
+  readonly token: string;
+  /** The id under which the worker claimed it. */
+  readonly worker: number;
+  readonly assignment: Assignment;
+}
+
+export interface ReportItem {
+  readonly id: string;
+  /** A worker that was declared dead has no assignments any more: what it had under its former id is not reported. */
+  readonly worker: number;
+  readonly token: string;
+  readonly type: "started" | "ended";
+  readonly content: Json;
+  /** By performance.now(). */
+  readonly at: number;
+}
+
+interface RequestItem {
+  readonly worker: number;
+  readonly token: string;
+  readonly request: Question;
+  readonly ago_ms: number;
+}
+
+interface Answer {
+  readonly value?: Json;
+  readonly large?: readonly LargePlace[];
+  readonly error?: string;
+  readonly code?: string;
+}
+
+const SUPERSEDED: Answer = {
+  error: "This attempt is no longer the current one.",
+  code: "TASK_ATTEMPT_SUPERSEDED",
+};
+
+export interface WorkerCallsOptions {
+  readonly client: ExecutionClient;
+  /** The id under which the worker is registered now. */
+  readonly worker: () => number;
+  readonly isWanted: () => boolean;
+  readonly onRetry: (error: ExecutionError) => void;
+}
+
+export class WorkerCalls {
+  readonly #claims: BatchedCall<string, Claimed | null>;
+  readonly #reports: BatchedCall<ReportItem, boolean>;
+  readonly #requests: BatchedCall<RequestItem, Answer>;
+
+  constructor({ client, isWanted, onRetry, worker }: WorkerCallsOptions) {
+    const how = { isWanted, onRetry };
+    this.#claims = new BatchedCall({
+      ...how,
+      send: async (ids: readonly string[]) => {
+        const id = worker();
+        const { claimed } = await client.post<{ claimed: Omit<Claimed, "worker">[] }>("claims", {
+          worker: id,
+          ids,
+        });
+        const found = new Map(claimed.map((each) => [each.assignment.id, { ...each, worker: id }]));
+        return ids.map((id) => found.get(id) ?? null);
+      },
+    });
+    this.#reports = new BatchedCall({
+      ...how,
+      send: async (items: readonly ReportItem[]) => {
+        const id = worker();
+        const now = performance.now();
+        const current = items.filter((item) => item.worker === id);
+        const reports = current.map(({ at, content, token, type }) => {
+          return { token, type, content, ago_ms: Math.max(0, now - at) };
+        });
+        if (reports.length === 0) return items.map(() => false);
+        const { superseded } = await client.post<{ superseded: string[] }>("reports", {
+          worker: id,
+          reports,
+        });
+        return items.map((item) => item.worker === id && !superseded.includes(item.id));
+      },
+    });
+    this.#requests = new BatchedCall({
+      ...how,
+      send: async (items: readonly RequestItem[]) => {
+        const id = worker();
+        const current = items.filter((item) => item.worker === id);
+        if (current.length === 0) return items.map(() => SUPERSEDED);
+        const requests = current.map(({ worker: _, ...request }) => request);
+        const { answers } = await client.post<{ answers: Answer[] }>("requests", { worker: id, requests });
+        const found = new Map(current.map((item, at) => [item, answers[at] as Answer]));
+        return items.map((item) => found.get(item) ?? SUPERSEDED);
+      },
+    });
+  }
+
+  /** null: another worker has it, or it is superseded. */
+  claim(id: string): Promise<Claimed | null> {
+    return this.#claims.add(id);
+  }
+
+  /** False: the attempt is no longer current. */
+  report(item: ReportItem): Promise<boolean> {
+    return this.#reports.add(item);
+  }
+
+  async request(
+    { token, worker }: Pick<Claimed, "token" | "worker">,
+    request: Question,
+    agoMs: number,
+  ): Promise<Known | undefined> {
+    const item = { worker, token, request, ago_ms: agoMs };
+    const { code, error, large, value } = await this.#requests.add(item);
+    if (error !== undefined) throw code === undefined ? new Error(error) : new EngineError(code, error);
+    if (value === undefined || large === undefined) return value;
+    return rejoin(value, large.map(revived));
+  }
+
+  /** Resolves when all reports so far are sent. */
+  idle(): Promise<void> {
+    return this.#reports.idle();
+  }
+}
+
+/** Large values arrive as plain JSON. */
+export function revived({ at, value }: LargePlace): LargePlace {
+  return { at, value: new LargeValue(value.reference, value.path) };
+}

@@ -1,0 +1,209 @@
+/**
+ * Assignments: work for executors whose processes outlive their scheduler. A row is created by the scheduler that submits
+ * it, claimed by a worker, and deleted with its end, in the batch of the run's owner.
+ *
+ * An attempt counts only while `task_instance.attempt` names it. Every statement that lets a worker go on checks that, so an
+ * edit, a take-over or a cascade needs no statement of its own to revoke an assignment.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database/database.ts";
+import { RowArrays } from "../database/row-arrays.ts";
+import { type Call, call, statement } from "../database/statement.ts";
+
+export type AssignmentKind = "attempt" | "callback" | "reaction";
+
+export interface NewAssignment {
+  readonly id: string;
+  readonly kind: AssignmentKind;
+  /** null: a callback whose run may be deleted. */
+  readonly dagRunId: number | null;
+  readonly taskId: string | null;
+  readonly mapIndex: number | null;
+  readonly executor: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly content: Json;
+}
+
+const NEW = new RowArrays<NewAssignment>({
+  id: ["uuid", ({ id }) => id],
+  kind: ["text", ({ kind }) => kind],
+  dag_run_id: ["bigint", ({ dagRunId }) => dagRunId],
+  task_id: ["text", ({ taskId }) => taskId],
+  map_index: ["integer", ({ mapIndex }) => mapIndex],
+  executor: ["text", ({ executor }) => executor],
+  queue: ["text", ({ queue }) => queue],
+  priority: ["integer", ({ priority }) => priority],
+  content: ["json", ({ content }) => content],
+});
+
+/** SQL: the attempt of assignment `a` is current; other kinds have no successor. */
+export const isCurrent = (a: string) =>
+  `(${a}.kind <> 'attempt' OR EXISTS (
+      SELECT FROM task_instance t
+      WHERE t.dag_run_id = ${a}.dag_run_id AND t.task_id = ${a}.task_id AND t.map_index = ${a}.map_index
+        AND t.attempt = ${a}.id AND t.state IN ('queued', 'running', 'restarting')))`;
+
+/** Repeated after a lost answer, or by the next owner of a callback, it changes nothing. */
+const INSERT = statement(
+  "assignment-insert",
+  `INSERT INTO assignment (${NEW.names})
+   SELECT u.* FROM ${NEW.source} AS u
+   WHERE u.dag_run_id IS NULL OR EXISTS (SELECT FROM dag_run r WHERE r.id = u.dag_run_id)
+   ON CONFLICT (id) DO NOTHING`,
+);
+
+export async function insertAssignments(db: Connection, rows: readonly NewAssignment[]): Promise<void> {
+  await db.rows(INSERT, NEW.values(rows));
+}
+
+/**
+ * The row lock decides against a concurrent cancel or claim. A claim is repeated by its worker after a lost answer. The
+ * worker of a pod has no queues: its token names the assignment.
+ */
+const CLAIM = statement(
+  "assignment-claim",
+  `WITH free AS (
+     SELECT a.id FROM assignment a, job j
+     WHERE a.id = ANY($2::uuid[]) AND j.id = $1 AND j.state = 'running'
+       AND (j.queues IS NULL OR a.queue = ANY(j.queues))
+       AND (a.worker_job IS NULL OR a.worker_job = $1) AND a.cancel IS NULL AND ${isCurrent("a")}
+     ORDER BY a.id FOR NO KEY UPDATE OF a
+   )
+   UPDATE assignment a SET worker_job = $1, claimed_at = coalesce(a.claimed_at, now())
+   FROM free WHERE a.id = free.id
+   RETURNING a.id, a.content`,
+);
+
+/** The claimed ones among these; the others are superseded, cancelled, or claimed by another worker. */
+export function claimAssignments(
+  db: Connection,
+  workerJob: number,
+  ids: readonly string[],
+): Promise<{ readonly id: string; readonly content: Json }[]> {
+  return db.rows(CLAIM, [workerJob, ids]);
+}
+
+const READ = statement(
+  "assignment-read",
+  `SELECT a.id, a.content FROM assignment a WHERE a.worker_job = $1 AND a.id = ANY($2::uuid[]) AND ${isCurrent("a")}`,
+);
+
+/** The current ones among these that the worker has claimed. */
+export async function readAssignments(
+  db: Connection,
+  workerJob: number,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, Json>> {
+  const rows = await db.rows<{ id: string; content: Json }>(READ, [workerJob, ids]);
+  return new Map(rows.map(({ content, id }) => [id, content]));
+}
+
+/** Stops these: an unclaimed one is deleted and returned, the worker of a claimed one is notified. */
+const CANCEL = statement(
+  "assignment-cancel",
+  `WITH wanted AS (
+     SELECT a.id, a.worker_job, u.cancel
+     FROM assignment a JOIN unnest($1::uuid[], $2::json[]) AS u(id, cancel) ON u.id = a.id
+     ORDER BY a.id FOR UPDATE OF a
+   ), unclaimed AS (
+     DELETE FROM assignment a USING wanted w WHERE a.id = w.id AND w.worker_job IS NULL RETURNING a.id
+   ), claimed AS (
+     UPDATE assignment a SET cancel = w.cancel FROM wanted w WHERE a.id = w.id AND w.worker_job IS NOT NULL
+   )
+   SELECT id FROM unclaimed`,
+);
+
+/** Returns the ids that no worker had claimed: they will never run. */
+export async function cancelAssignments(
+  db: Connection,
+  cancels: ReadonlyMap<string, Json>,
+): Promise<string[]> {
+  const terms = [...cancels.values()].map((cancel) => JSON.stringify(cancel));
+  return (await db.rows<{ id: string }>(CANCEL, [[...cancels.keys()], terms])).map(({ id }) => id);
+}
+
+/** Like a cancel, but only of attempts that are no longer current: the runs may have other owners by now. */
+const ABANDON = statement(
+  "assignment-abandon",
+  `WITH stale AS (
+     SELECT a.id, a.worker_job FROM assignment a
+     WHERE a.id = ANY($1::uuid[]) AND NOT ${isCurrent("a")} ORDER BY a.id FOR UPDATE OF a
+   ), unclaimed AS (
+     DELETE FROM assignment a USING stale s WHERE a.id = s.id AND s.worker_job IS NULL
+   )
+   UPDATE assignment a SET cancel = coalesce(a.cancel, $2::json) FROM stale s
+   WHERE a.id = s.id AND s.worker_job IS NOT NULL`,
+);
+
+export async function abandonAssignments(
+  db: Connection,
+  ids: readonly string[],
+  cancel: Json,
+): Promise<void> {
+  await db.rows(ABANDON, [ids, JSON.stringify(cancel)]);
+}
+
+export interface StoredAssignment {
+  readonly id: string;
+  readonly kind: AssignmentKind;
+  readonly dag_run_id: number;
+  readonly task_id: string;
+  readonly map_index: number;
+  readonly executor: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly is_claimed: boolean;
+}
+
+const OF_RUNS = statement(
+  "assignment-of-runs",
+  `SELECT id, kind, dag_run_id, task_id, map_index, executor, queue, priority, worker_job IS NOT NULL AS is_claimed
+   FROM assignment WHERE dag_run_id = ANY($1) AND kind <> 'callback'`,
+);
+
+/** The attempts and reactions of these runs. */
+export function loadAssignments(db: Connection, runIds: readonly number[]): Promise<StoredAssignment[]> {
+  return db.rows(OF_RUNS, [runIds]);
+}
+
+const DELETE = statement("assignment-delete", "DELETE FROM assignment WHERE id = ANY($1::uuid[])");
+
+export function deleteAssignmentsCall(ids: readonly string[]): Call {
+  return call(DELETE, ids);
+}
+
+export async function deleteAssignments(db: Connection, ids: readonly string[]): Promise<void> {
+  if (ids.length > 0) await db.rows(DELETE, [ids]);
+}
+
+export interface WaitingAssignment {
+  readonly id: string;
+  readonly queue: string;
+  readonly priority: number;
+  readonly created_at: Date;
+}
+
+const UNCLAIMED = statement(
+  "assignment-unclaimed",
+  `SELECT id, queue, priority, created_at FROM assignment
+   WHERE executor = $1 AND worker_job IS NULL AND created_at < now() - $2 * interval '1 millisecond'
+     AND (created_at, id) > ($3::timestamptz, $4::uuid)
+   ORDER BY created_at, id LIMIT $5`,
+);
+
+const BEGINNING = { created_at: new Date(0), id: "00000000-0000-0000-0000-000000000000" };
+
+/** Assignments that have waited for a worker for this long, oldest first, after `after`. */
+export function unclaimedAssignments(
+  db: Connection,
+  executor: string,
+  page: {
+    readonly waitedMs: number;
+    readonly after?: Pick<WaitingAssignment, "created_at" | "id">;
+    readonly limit: number;
+  },
+): Promise<WaitingAssignment[]> {
+  const { created_at, id } = page.after ?? BEGINNING;
+  return db.rows(UNCLAIMED, [executor, page.waitedMs, created_at, id, page.limit]);
+}

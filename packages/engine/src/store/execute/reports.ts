@@ -1,0 +1,110 @@
+/**
+ * Reports of workers. A report is accepted only from the worker that has claimed the assignment, and while the assignment
+ * exists. It wakes the schedulers in the same statement: the next task must not wait for a sweep.
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database/database.ts";
+import { RowArrays } from "../database/row-arrays.ts";
+import { type Call, call, statement } from "../database/statement.ts";
+import type { AssignmentKind } from "./assignments.ts";
+
+export type ReportType = "started" | "ended";
+
+export interface NewReport {
+  readonly assignmentId: string;
+  readonly workerJob: number;
+  readonly type: ReportType;
+  readonly content: Json;
+  /** How long ago it happened, by the worker's clock. */
+  readonly agoMs: number;
+}
+
+const NEW = new RowArrays<NewReport>({
+  id: ["uuid", ({ assignmentId }) => assignmentId],
+  worker_job: ["bigint", ({ workerJob }) => workerJob],
+  type: ["text", ({ type }) => type],
+  content: ["json", ({ content }) => content],
+  ago_ms: ["bigint", ({ agoMs }) => Math.round(agoMs)],
+});
+
+/**
+ * The end of an attempt whose run has no owner has no reader: the assignment is deleted instead. A repeated report finds
+ * its row, or no assignment any more.
+ */
+const INSERT = statement(
+  "report-insert",
+  `WITH given AS (
+     SELECT u.*, a.id IS NOT NULL AS is_held,
+            a.kind <> 'callback' AND r.state IS DISTINCT FROM 'running' AS is_unread
+     FROM ${NEW.source} AS u
+     LEFT JOIN assignment a ON a.id = u.id AND a.worker_job = u.worker_job
+     LEFT JOIN dag_run r ON r.id = a.dag_run_id
+   ), stored AS (
+     INSERT INTO report (assignment_id, type, content, at)
+     SELECT id, type, content, now() - ago_ms * interval '1 millisecond' FROM given WHERE is_held AND NOT is_unread
+     ON CONFLICT (assignment_id, type) DO NOTHING RETURNING 1
+   ), unread AS (
+     DELETE FROM assignment a USING given g WHERE a.id = g.id AND g.is_held AND g.is_unread AND g.type = 'ended'
+   )
+   SELECT id, is_held, pg_notify('tradewind', 'reports') FROM given`,
+);
+
+/** Returns the assignments whose report counts. The other ones are superseded: their worker drops them. */
+export async function insertReports(db: Connection, reports: readonly NewReport[]): Promise<Set<string>> {
+  const rows = await db.rows<{ id: string; is_held: boolean }>(INSERT, NEW.values(reports));
+  return new Set(rows.filter((row) => row.is_held).map((row) => row.id));
+}
+
+/** An assignment ended without a report of its worker, e.g. because its pod is gone. */
+const REPORT_LOST = statement(
+  "report-lost",
+  `WITH lost AS (
+     INSERT INTO report (assignment_id, type, content, at)
+     SELECT a.id, 'ended', json_build_object('lost', u.reason), now()
+     FROM unnest($1::uuid[], $2::text[]) AS u(id, reason) JOIN assignment a ON a.id = u.id
+     ON CONFLICT (assignment_id, type) DO NOTHING RETURNING assignment_id
+   )
+   SELECT assignment_id, pg_notify('tradewind', 'reports') FROM lost`,
+);
+
+/** @param lost Reasons by assignment. Any process may report a loss; an earlier end counts. */
+export async function reportLost(db: Connection, lost: ReadonlyMap<string, string>): Promise<void> {
+  if (lost.size > 0) await db.rows(REPORT_LOST, [[...lost.keys()], [...lost.values()]]);
+}
+
+export interface StoredReport {
+  readonly id: number;
+  readonly assignment_id: string;
+  readonly kind: AssignmentKind;
+  readonly type: ReportType;
+  readonly content: Json;
+  readonly at: Date;
+  readonly dag_run_id: number | null;
+  readonly worker_job: number | null;
+  readonly hostname: string | null;
+  readonly executor: string;
+}
+
+const READ = statement(
+  "report-read",
+  `SELECT r.id, r.assignment_id, a.kind, r.type, r.content, r.at, a.dag_run_id, a.worker_job, j.hostname, a.executor
+   FROM report r JOIN assignment a ON a.id = r.assignment_id
+   LEFT JOIN job j ON j.id = a.worker_job
+   LEFT JOIN dag_run d ON d.id = a.dag_run_id
+   LEFT JOIN callback c ON a.kind = 'callback' AND c.id = a.id
+   WHERE r.id <> ALL($2::bigint[]) AND (CASE a.kind WHEN 'callback' THEN c.owner_job ELSE d.owner_job END) = $1
+   ORDER BY r.id LIMIT $3`,
+);
+
+export const READ_LIMIT = 2_000;
+
+/** Reports for the runs and callbacks of this job, oldest first, without those in `known`. */
+export function readReports(db: Connection, jobId: number, known: Iterable<number>): Promise<StoredReport[]> {
+  return db.rows(READ, [jobId, [...known], READ_LIMIT]);
+}
+
+const DELETE = statement("report-delete", "DELETE FROM report WHERE id = ANY($1::bigint[])");
+
+export function deleteReportsCall(ids: readonly number[]): Call {
+  return call(DELETE, ids);
+}

@@ -1,0 +1,136 @@
+/**
+ * Workers: rows of `job` that are registered and renewed over the API. A worker is alive while its lease is valid; when
+ * another job declares it dead, its assignments are reported as lost in the same statement (job/job-lease.ts).
+ */
+import type { Json } from "@tradewind/sdk/manifest";
+import type { Connection } from "../database/database.ts";
+import { statement } from "../database/statement.ts";
+import { isCurrent } from "./assignments.ts";
+
+export interface WorkerFacts {
+  readonly name: string;
+  readonly hostname: string;
+  readonly pid: number;
+  readonly version: string;
+  readonly slots: number;
+  /** null: the worker of one pod. */
+  readonly queues: readonly string[] | null;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+const REGISTER = statement(
+  "worker-register",
+  `WITH registered AS (
+     INSERT INTO job (kind, hostname, pid, version, lease_until, name, queues, slots, facts, token_id)
+     VALUES ('worker', $1, $2, $3, now() + $4 * interval '1 millisecond', $5, $6, $7, $8, $9) RETURNING id)
+   SELECT id, pg_notify('tradewind', 'jobs') FROM registered`,
+);
+
+/** Who registered a worker: a stored token, or the pod of an assignment. */
+export interface WorkerOrigin {
+  readonly tokenId: number | null;
+  readonly assignment: string | null;
+}
+
+export async function registerWorker(
+  db: Connection,
+  worker: WorkerFacts,
+  { assignment, leaseMs, tokenId }: WorkerOrigin & { readonly leaseMs: number },
+): Promise<number> {
+  const { hostname, labels, name, pid, queues, slots, version } = worker;
+  const facts = JSON.stringify({ labels, ...(assignment !== null && { assignment }) });
+  const row = await db.one<{ id: number }>(REGISTER, [
+    ...[hostname, pid, version, leaseMs, name, queues, slots, facts, tokenId],
+  ]);
+  return row!.id;
+}
+
+/** What a worker has to know. */
+export interface WorkerOrders {
+  /** Its assignments that have to end. */
+  readonly cancels: readonly { readonly id: string; readonly cancel: Json }[];
+  /** Those among the given ids that it no longer has: ended, superseded, or of another worker. */
+  readonly superseded: readonly string[];
+  /** Its assignments that it did not name. */
+  readonly unknown: readonly string[];
+  readonly isDraining: boolean;
+}
+
+const RENEW = statement(
+  "worker-renew",
+  `UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond', free_slots = $3
+   WHERE id = $1 AND kind = 'worker' AND state = 'running' RETURNING id`,
+);
+
+/** False: the worker was declared dead or removed. */
+export async function renewWorker(
+  db: Connection,
+  id: number,
+  { freeSlots, leaseMs }: { readonly leaseMs: number; readonly freeSlots: number },
+): Promise<boolean> {
+  return (await db.one(RENEW, [id, leaseMs, freeSlots])) !== undefined;
+}
+
+const ORDERS = statement(
+  "worker-orders",
+  `SELECT j.is_draining,
+     (SELECT coalesce(json_agg(json_build_object('id', a.id, 'cancel', a.cancel)), '[]')
+      FROM assignment a WHERE a.worker_job = j.id AND a.cancel IS NOT NULL) AS cancels,
+     ARRAY(SELECT u.id FROM unnest($2::uuid[]) AS u(id)
+           WHERE NOT EXISTS (SELECT FROM assignment a WHERE a.id = u.id AND a.worker_job = j.id AND ${isCurrent("a")})) AS superseded,
+     ARRAY(SELECT a.id FROM assignment a WHERE a.worker_job = j.id AND a.id <> ALL($2::uuid[])
+           AND NOT EXISTS (SELECT FROM report r WHERE r.assignment_id = a.id AND r.type = 'ended')) AS unknown
+   FROM job j WHERE j.id = $1 AND j.state = 'running'`,
+);
+
+/** undefined: the worker was declared dead or removed. */
+export async function workerOrders(
+  db: Connection,
+  id: number,
+  assignments: readonly string[],
+): Promise<WorkerOrders | undefined> {
+  const row = await db.one<{
+    is_draining: boolean;
+    cancels: WorkerOrders["cancels"];
+    superseded: string[];
+    unknown: string[];
+  }>(ORDERS, [id, assignments]);
+  if (row === undefined) return undefined;
+  const { cancels, is_draining: isDraining, superseded, unknown } = row;
+  return { cancels, isDraining, superseded, unknown };
+}
+
+/** Ends workers: what they still have is lost. Returns those that were running. */
+const END = statement(
+  "worker-end",
+  `WITH ended AS (
+     UPDATE job SET state = $2, ended_at = now(), lease_until = now()
+     WHERE id = ANY($1) AND kind = 'worker' AND state = 'running' RETURNING id
+   ), lost AS (
+     INSERT INTO report (assignment_id, type, content, at)
+     SELECT a.id, 'ended', json_build_object('lost', $3::text), now() FROM ended JOIN assignment a ON a.worker_job = ended.id
+     ON CONFLICT (assignment_id, type) DO NOTHING
+   )
+   SELECT id, pg_notify('tradewind', 'reports'), pg_notify('tradewind', 'jobs') FROM ended`,
+);
+
+/** @param state "stopped": it ended by itself; "dead": a user removed it. */
+export async function endWorkers(
+  db: Connection,
+  ids: readonly number[],
+  { reason, state }: { readonly state: "stopped" | "dead"; readonly reason: string },
+): Promise<number[]> {
+  return (await db.rows<{ id: number }>(END, [ids, state, reason])).map(({ id }) => id);
+}
+
+const IS_OF_TOKEN = statement(
+  "worker-is-of-token",
+  `SELECT EXISTS (
+     SELECT FROM job WHERE id = $1 AND kind = 'worker' AND token_id IS NOT DISTINCT FROM $2
+       AND facts->>'assignment' IS NOT DISTINCT FROM $3) AS is_own`,
+);
+
+export async function isWorkerOf(db: Connection, id: number, origin: WorkerOrigin): Promise<boolean> {
+  const { assignment, tokenId } = origin;
+  return (await db.one<{ is_own: boolean }>(IS_OF_TOKEN, [id, tokenId, assignment]))?.is_own === true;
+}
