@@ -16,6 +16,7 @@ const OTHERS = new Set([
   "NODE_OPTIONS",
   "NO_COLOR",
   "PG_VERSION",
+  "REDIS_URL",
   "WHEN_REQUIRED",
 ]);
 

@@ -124,7 +124,7 @@ export type AttemptReport = {
 );
 
 /** The row of a report, and where its attempt runs. */
-export interface StoredPlace {
+interface StoredPlace {
   readonly report: number;
   readonly runId: number;
   readonly workerJob: number | null;
@@ -173,7 +173,7 @@ export interface TaskServices {
 export type AnswerRequest = (of: Assignment, ask: Question, agoMs: number) => Promise<Known | undefined>;
 
 /** The sender of a signal. */
-export interface SenderPlace {
+interface SenderPlace {
   readonly dagId: string;
   readonly runId: string;
   readonly taskId: string;

@@ -30,7 +30,7 @@ export function executorNames({ executor, redisUrl }: Pick<Config, "executor" | 
 }
 
 export function createExecutors(
-  { config, database, logger, wakeUps }: ServiceParts,
+  { config, database, logger, secretBox, wakeUps }: ServiceParts,
   localOptions: LocalExecutorOptions,
 ): Executors {
   const local = new LocalExecutor(localOptions);
@@ -39,6 +39,7 @@ export function createExecutors(
       name,
       database,
       launcher,
+      secretBox,
       parallelism: config.queueParallelism,
       logger: logger.child({ component: name === "" ? "executor" : `${name}-executor` }),
       onCancels: () => wakeUps.send("assignments"),

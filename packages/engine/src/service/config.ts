@@ -83,8 +83,8 @@ export interface Config {
   readonly logFormat: "pretty" | "json";
 }
 
-export const EXECUTORS = ["local", "queue"] as const;
-export type ExecutorName = (typeof EXECUTORS)[number];
+const EXECUTORS = ["local", "queue"] as const;
+type ExecutorName = (typeof EXECUTORS)[number];
 
 export type ConfigName = keyof Config;
 

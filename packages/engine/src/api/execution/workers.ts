@@ -9,11 +9,11 @@ import { ExecutionAccess, executionRoute } from "./execution-access.ts";
 import { OrderWatch } from "./order-watch.ts";
 
 /** A worker is lost when it has sent no heartbeat for this long. */
-export const WORKER_LEASE_MS = 20_000;
+const WORKER_LEASE_MS = 20_000;
 /** How long a heartbeat is held while there is nothing to say; the worker sends the next one at once. */
 const HOLD_MS = 4_000;
 /** The protocol between API and workers. It changes only when older workers cannot be served any more. */
-export const EXECUTION_PROTOCOL = 1;
+const EXECUTION_PROTOCOL = 1;
 
 const name = z.string().min(1).max(250);
 const uuid = z.uuid();

@@ -44,7 +44,7 @@ export interface ApiOptions {
 }
 
 /** What the task execution API needs besides the database. */
-export interface ExecutionParts {
+interface ExecutionParts {
   readonly answer: AnswerRequest;
   readonly fetchBundle: (hash: string) => Promise<BundleText>;
 }

@@ -249,7 +249,7 @@ export class AttemptJob extends BaseJob {
   }
 }
 
-export class CallbackJob extends BaseJob {
+class CallbackJob extends BaseJob {
   readonly subject: string;
   readonly assignment: CallbackAssignment;
   readonly memoryMb: number | null = null;
@@ -286,7 +286,7 @@ export class CallbackJob extends BaseJob {
   }
 }
 
-export class ReactionJob extends BaseJob {
+class ReactionJob extends BaseJob {
   readonly subject: string;
   readonly assignment: ReactionAssignment;
   readonly memoryMb: number | null = null;

@@ -15,7 +15,7 @@ export function queueKey(queue: string): string {
 }
 
 /** For processes that send: a call fails after one reconnect; the sender also limits its time. */
-export function senderConnection(url: string): ConnectionOptions {
+function senderConnection(url: string): ConnectionOptions {
   return { url, maxRetriesPerRequest: 1, retryStrategy };
 }
 

@@ -22,6 +22,8 @@ export interface LauncherHost {
     readonly after?: UnclaimedAssignment;
     readonly limit: number;
   }): Promise<readonly UnclaimedAssignment[]>;
+  /** A credential for the worker of one assignment only, e.g. in a pod. */
+  launchToken(id: string): string;
   /** These will never report their end; reasons by assignment. An end that was reported before counts. */
   lost(reasons: ReadonlyMap<string, string>): Promise<void>;
 }

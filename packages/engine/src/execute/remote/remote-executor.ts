@@ -7,6 +7,8 @@
  * starts another. If it dies after that, the next owner adopts the attempt and launches it again.
  */
 import type { Json } from "@tradewind/sdk/manifest";
+import { launchToken } from "../../secret/attempt-token.ts";
+import type { SecretBox } from "../../secret/secret-box.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
@@ -36,6 +38,7 @@ export interface RemoteExecutorOptions {
   /** Maximum number of attempts in flight, running or waiting for a worker. */
   readonly parallelism: number;
   readonly logger: Logger;
+  readonly secretBox: SecretBox;
   /** Cancels were stored: the API servers have to notify workers. */
   readonly onCancels: () => void;
 }
@@ -80,10 +83,11 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
 
   async start(report: (event: ExecutorEvent) => void): Promise<void> {
     this.#report = report;
-    const { database, launcher, logger, name } = this.#options;
+    const { database, launcher, logger, name, secretBox } = this.#options;
     await launcher.start({
       logger,
       unclaimed: (page) => unclaimedAssignments(database, name, page),
+      launchToken: (id) => launchToken(secretBox, id),
       lost: (reasons) => reportLost(database, reasons),
     });
   }

@@ -16,7 +16,7 @@ import type { ExecutionClient } from "./execution-client.ts";
 import { ExecutionError } from "./execution-client.ts";
 import { type Claimed, revived, type WorkerCalls } from "./worker-calls.ts";
 
-export interface WorkerIdentity {
+interface WorkerIdentity {
   readonly name: string;
   readonly hostname: string;
   readonly pid: number;

@@ -8,7 +8,7 @@
  * although the answer was lost then name superseded attempts, and are ignored.
  */
 import { hostname } from "node:os";
-import type { AttemptReport, ExecutorEvent } from "../../execute/contract.ts";
+import type { AttemptReport, Executor, ExecutorEvent } from "../../execute/contract.ts";
 import { JobLoop } from "../../job/job-loop.ts";
 import { Mailbox } from "../../job/mailbox.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
@@ -25,29 +25,20 @@ import {
   settledPools,
   startingSignals,
 } from "../../store/task/run-batch.ts";
-import { Admission, type Admitted } from "../admit/admission.ts";
-import { ActiveAttempts } from "../batch/active-attempts.ts";
+import type { Admitted } from "../admit/admission.ts";
 import { type AttemptAdoption, readAdoption } from "../batch/attempt-adoption.ts";
 import { buildBatch, changesOf, isEmpty, runEnds, sendNews, storedRows } from "../batch/batch-builder.ts";
-import { applyReports, type Gathered, type ReportsContext } from "../batch/reports.ts";
-import { StoredReports } from "../batch/stored-reports.ts";
-import { Callbacks } from "../dispatch/callbacks.ts";
-import { Dispatcher, type StartingSignals, undispatchable } from "../dispatch/dispatcher.ts";
-import { LargeLengths } from "../dispatch/large-lengths.ts";
-import { Driving } from "../drive/driving.ts";
-import { Expanding, type Recall } from "../loaded/expanding.ts";
+import { applyReports, type Gathered } from "../batch/reports.ts";
+import type { StartingSignals } from "../dispatch/dispatcher.ts";
 import { noTraces, type RunActor, type Traces } from "../loaded/run-actor.ts";
 import { goOnEnding } from "../loaded/run-ending.ts";
 import { loadActors } from "../loaded/run-loader.ts";
 import { beginRetries, recordRetries } from "../loaded/run-retries.ts";
 import { VersionCache } from "../loaded/version-cache.ts";
-import { WaitEndLog } from "../loaded/wait-ends.ts";
-import { Waits } from "../loaded/waits.ts";
 import { type DagRunJobOptions, INFRA_LOSS_BUDGET, LEASE, leaseListener } from "./dag-run-job-options.ts";
-import { Gates } from "./gates.ts";
-import { isRefusal, PoisonReports } from "./poison-reports.ts";
+import { JobParts } from "./job-parts.ts";
+import { isRefusal } from "./poison-reports.ts";
 import type { OwnLoad } from "./run-sharing.ts";
-import { Timers } from "./timers.ts";
 
 /** Maximum number of admission rounds of a batch because of full pools. */
 const MAX_ROUNDS = 5;
@@ -65,19 +56,7 @@ export abstract class DagRunJob extends JobLoop {
   protected hasPeers = false;
   readonly #options: DagRunJobOptions;
   readonly #mailbox: Mailbox<AttemptReport>;
-  readonly #activeAttempts = new ActiveAttempts();
-  readonly #admission: Admission;
-  readonly #dispatcher: Dispatcher;
-  readonly #callbacks: Callbacks;
-  readonly #expanding: Expanding;
-  readonly #gates = new Gates();
-  readonly #poison = new PoisonReports(this.logger);
-  readonly #waits: Waits;
-  readonly #waitEnds: WaitEndLog;
-  readonly #timers: Timers;
-  readonly #driving: Driving;
-  readonly #reporting: ReportsContext;
-  readonly #storedReports: StoredReports;
+  readonly #parts: JobParts;
   /** Runs to load again before the next decision. */
   readonly #stale = new Set<number>();
 
@@ -94,40 +73,12 @@ export abstract class DagRunJob extends JobLoop {
     this.dags = dags;
     this.lease.onExtended = leaseListener(options);
     this.#options = options;
-    this.#admission = new Admission(options.executors, {
-      database: options.database,
-      activeAttempts: this.#activeAttempts,
-      unsubmitted: (executor) => this.#dispatcher.waiting(executor),
-      unstoredEnds: () => mailbox.items.filter(({ type }) => type === "ended").length,
-      foreign: options.foreign,
-    });
-    this.#storedReports = new StoredReports(options.database, {
-      attempt: (report) => mailbox.post(report, report.attempt),
-      callback: (id, error) => void this.#callbacks.ended(id, error),
-      reaction: (reactionId, answer) =>
-        this.#driving.answered({ type: "reactionEnded", reactionId, ...answer }),
-    });
-    this.#waits = new Waits(options.database, this.#admission, this.actors);
-    const [wake, actors] = [() => mailbox.wake(), this.actors];
-    this.#timers = new Timers({ actors, admission: this.#admission, waits: this.#waits, onDue: wake });
-    const shared = {
-      database: this.database,
-      logger: this.logger,
-      lengths: options.lengths ?? new LargeLengths(),
-    };
-    const recall: Recall = (...output) => this.#dispatcher.recall(...output);
-    this.#expanding = new Expanding({ ...shared, recall, wake, maxMapLength: options.maxMapLength });
-    this.#waitEnds = new WaitEndLog(options.logs, this.logger);
-    this.#callbacks = new Callbacks({ ...shared, executors: this.#admission.executors, dags });
-    const hands = { activeAttempts: this.#activeAttempts, admission: this.#admission };
-    this.#driving = new Driving({ ...shared, ...hands, wakeUps: options.wakeUps, wake });
-    this.#reporting = { ...hands, actors: this.actors, fromLocal: (at) => this.lease.fromLocal(at) };
-    this.#dispatcher = new Dispatcher({
-      ...shared,
+    this.#parts = new JobParts(options, {
+      mailbox,
+      actors: this.actors,
       lease: this.lease,
-      isWanted: (attempt) => this.#activeAttempts.isWanted(attempt) && this.state === "running",
-      dropped: (attempt) => this.#answer(attempt, { kind: "cancelled" }),
-      failed: (attempt, error) => this.#answer(attempt, undispatchable(error)),
+      logger: this.logger,
+      isRunning: () => this.state === "running",
     });
   }
 
@@ -140,31 +91,40 @@ export abstract class DagRunJob extends JobLoop {
   /** A run only waits for earlier runs of its DAG. */
   protected abstract onWaitingForPast(): void;
 
+  get #executors(): readonly Executor[] {
+    const { executors, foreign } = this.#options;
+    return foreign ? [...executors, foreign] : executors;
+  }
+
   protected override async onStart(): Promise<void> {
-    for (const executor of this.#options.executors) await executor.start((event) => this.#receive(event));
-    await this.#admission.pools.refresh();
+    for (const executor of this.#executors) await executor.start((event) => this.#receive(event));
+    await this.#parts.admission.pools.refresh();
   }
 
   protected override async onStopping(graceMs: number): Promise<void> {
-    await Promise.all(this.#options.executors.map((executor) => executor.stop(graceMs)));
-    this.#timers.disarm();
-    this.#driving.feed.stop();
-    await this.#waitEnds.close();
+    await Promise.all(this.#executors.map((executor) => executor.stop(graceMs)));
+    this.#parts.timers.disarm();
+    this.#parts.driving.feed.stop();
+    await this.#parts.waitEnds.close();
   }
 
   /** Cancels all attempts and drops all runs: other jobs may own them. */
   protected override onLeaseLost(): void {
-    this.#activeAttempts.leaveAll("the scheduler lost its lease");
+    this.#parts.activeAttempts.leaveAll("the scheduler lost its lease");
     for (const actor of [...this.actors.values()]) this.#forget(actor);
     this.#stale.clear();
-    this.#admission.reset();
-    this.#activeAttempts.removeEnded(this.#mailbox.drain());
-    this.#storedReports.reset();
+    this.#parts.admission.reset();
+    this.#parts.activeAttempts.removeEnded(this.#mailbox.drain());
+    this.#parts.storedReports.reset();
   }
 
   /** The load of this job, which is shared with its peers. */
   protected get load(): OwnLoad {
-    const [admission, callbacks, activeAttempts] = [this.#admission, this.#callbacks, this.#activeAttempts];
+    const [admission, callbacks, activeAttempts] = [
+      this.#parts.admission,
+      this.#parts.callbacks,
+      this.#parts.activeAttempts,
+    ];
     const [executors, stale] = [this.#options.executors, this.#stale];
     return { admission, callbacks, executors, activeAttempts, stale, drop: (actor) => this.#forget(actor) };
   }
@@ -177,55 +137,51 @@ export abstract class DagRunJob extends JobLoop {
 
   /** Another process may have changed the size or occupancy of pools. */
   protected refreshPools(): Promise<void> {
-    return this.#admission.pools.refresh();
+    return this.#parts.admission.pools.refresh();
   }
 
   /** Running tasks of a paused DAG continue; no other task is started. */
   protected setPaused(actor: RunActor, isPaused: boolean): void {
     if (actor.isPaused === isPaused) return;
     actor.isPaused = isPaused;
-    this.#admission.setPaused(actor, isPaused);
+    this.#parts.admission.setPaused(actor, isPaused);
     this.#mailbox.wake();
   }
 
   /** Adopts callbacks of dead jobs, and those that this job could not submit. */
   protected adoptCallbacks(): Promise<void> {
-    return this.#callbacks.adopt(this.lease.jobId);
+    return this.#parts.callbacks.adopt(this.lease.jobId);
   }
 
   /** Workers may have stored reports. */
   protected requestReports(): void {
-    this.#storedReports.requestRead();
+    this.#parts.storedReports.requestRead();
     this.#mailbox.wake();
   }
 
   /** Triggers of our runs may have fired. */
   protected requestFired(): void {
-    this.#waits.requestRead();
+    this.#parts.waits.requestRead();
     this.#mailbox.wake();
   }
 
   /** Signals may have been sent; "states": by the engine itself. */
   protected requestSignals(topic: "signals" | "states" = "signals"): void {
-    this.#driving.feed.requestRead(topic);
+    this.#parts.driving.feed.requestRead(topic);
   }
 
   /** An earlier run that an instance waits for may have changed. */
   protected requestGates(): void {
-    this.#gates.requestRead();
-    if (this.#gates.isDue) this.#mailbox.wake();
-  }
-
-  #answer(attempt: string, outcome: AttemptOutcome): void {
-    this.#mailbox.post({ type: "ended", attempt, at: Date.now(), outcome }, attempt);
+    this.#parts.gates.requestRead();
+    if (this.#parts.gates.isDue) this.#mailbox.wake();
   }
 
   #receive(event: ExecutorEvent): void {
     if (event.type === "started") this.#mailbox.postPatiently(event, event.attempt);
     else if (event.type === "ended") this.#mailbox.post(event, event.attempt);
-    else if (event.type === "reactionEnded") this.#driving.answered(event);
-    else if (event.type === "callbackEnded") void this.#callbacks.ended(event.callbackId, event.error);
-    else if (this.#admission.isWaiting()) this.#mailbox.wake();
+    else if (event.type === "reactionEnded") this.#parts.driving.answered(event);
+    else if (event.type === "callbackEnded") void this.#parts.callbacks.ended(event.callbackId, event.error);
+    else if (this.#parts.admission.isWaiting()) this.#mailbox.wake();
   }
 
   /** One turn: loads new and stale runs, then stores one batch. */
@@ -233,21 +189,21 @@ export abstract class DagRunJob extends JobLoop {
     const traces = noTraces();
     const claimed = this.state === "running" ? await this.collect() : [];
     const touched = new Set(await this.#loadRuns(claimed, traces));
-    await this.#storedReports.read(this.lease.jobId);
-    const reports = this.#mailbox.drain(this.#poison.limit);
+    await this.#parts.storedReports.read(this.lease.jobId);
+    const reports = this.#mailbox.drain(this.#parts.poison.limit);
     await this.#store({ touched, reports, traces }, async () => {
-      const fired = await this.#waits.readFired(this.lease.jobId);
-      await this.#driving.read();
-      applyReports(reports, this.#reporting, { touched, traces });
-      this.#waits.applyFired(fired, { touched, traces, now: this.lease.now() });
-      for (const wait of fired) this.#dispatcher.cacheWait(wait);
-      this.#timers.fire(this.lease.now(), touched, traces);
-      this.#driving.apply({ touched, traces, now: this.lease.now() });
+      const fired = await this.#parts.waits.readFired(this.lease.jobId);
+      await this.#parts.driving.read();
+      applyReports(reports, this.#parts.reporting, { touched, traces });
+      this.#parts.waits.applyFired(fired, { touched, traces, now: this.lease.now() });
+      for (const wait of fired) this.#parts.dispatcher.cacheWait(wait);
+      this.#parts.timers.fire(this.lease.now(), touched, traces);
+      this.#parts.driving.apply({ touched, traces, now: this.lease.now() });
     });
-    if (this.#waits.isDue) this.#mailbox.wake();
-    const due = this.#timers.drainDueRuns((id) => this.markStale(id));
+    if (this.#parts.waits.isDue) this.#mailbox.wake();
+    const due = this.#parts.timers.drainDueRuns((id) => this.markStale(id));
     await beginRetries(this.database, this.lease.jobId, due);
-    if (this.state === "running" || this.state === "draining") this.#timers.arm(this.lease.now());
+    if (this.state === "running" || this.state === "draining") this.#parts.timers.arm(this.lease.now());
   }
 
   /** Applies events, opens gates, admits, commits, then handles the effects of the commit. */
@@ -255,19 +211,19 @@ export abstract class DagRunJob extends JobLoop {
     const { touched } = batch;
     try {
       await apply();
-      await this.#expanding.expand(touched, batch.traces.outputs, this.lease.now());
-      await this.#gates.open(this.database, touched, this.lease.now());
-      for (const actor of touched) this.#admission.addReady(actor, this.lease.now());
+      await this.#parts.expanding.expand(touched, batch.traces.outputs, this.lease.now());
+      await this.#parts.gates.open(this.database, touched, this.lease.now());
+      for (const actor of touched) this.#parts.admission.addReady(actor, this.lease.now());
       await this.#commit(batch);
     } catch (error) {
-      this.#waits.drainLastLines();
+      this.#parts.waits.drainLastLines();
       await this.#undo(batch, error);
       return;
     }
-    this.#waitEnds.write(this.#waits.drainLastLines());
-    this.#driving.committed(touched);
+    this.#parts.waitEnds.write(this.#parts.waits.drainLastLines());
+    this.#parts.driving.committed(touched);
     const kept = [...touched].filter((actor) => this.actors.get(actor.id) === actor);
-    for (const actor of kept) this.#timers.schedule(actor);
+    for (const actor of kept) this.#parts.timers.schedule(actor);
     if (kept.some((actor) => actor.onlyWaitsForPast)) this.onWaitingForPast();
   }
 
@@ -277,16 +233,16 @@ export abstract class DagRunJob extends JobLoop {
       const isLast = round === MAX_ROUNDS;
       const mayAdmit = !isLast && this.state === "running" && this.lease.isTrusted();
       const isAwaited =
-        mayAdmit && this.hasPeers && (await this.#admission.peerWaiters.invite(this.lease.jobId));
+        mayAdmit && this.hasPeers && (await this.#parts.admission.peerWaiters.invite(this.lease.jobId));
       if (isLast) this.#mailbox.wake();
-      const admitted = mayAdmit ? this.#admission.admit(this.lease.now(), touched) : [];
-      const begunWithSlots = this.#waits.begin({ touched, traces, now: this.lease.now() });
+      const admitted = mayAdmit ? this.#parts.admission.admit(this.lease.now(), touched) : [];
+      const begunWithSlots = this.#parts.waits.begin({ touched, traces, now: this.lease.now() });
       const parts = [...touched].map(changesOf);
       const ends = runEnds(parts, this.lease.now());
       const owner = { jobId: this.lease.jobId, hostname: HOST, onFailure: this.#options.onFailure ?? [] };
       const rows = storedRows(reports, this.actors);
       const batch = buildBatch(owner, parts, { traces, ...ends, reports: rows });
-      const news = this.hasPeers ? this.#admission.newsOfWaiting(this.lease.jobId) : null;
+      const news = this.hasPeers ? this.#parts.admission.newsOfWaiting(this.lease.jobId) : null;
       if (isEmpty(batch)) {
         if (news) await this.database.pipeline([news]);
         return this.#commitReports(reports);
@@ -294,27 +250,29 @@ export abstract class DagRunJob extends JobLoop {
       try {
         const calls = batchCalls(batch);
         const results = await this.database.pipeline(news ? [...calls, news] : calls);
-        this.#admission.pools.commit(settledPools(batch, results));
+        this.#parts.admission.pools.commit(settledPools(batch, results));
         if (isAwaited) this.wakeUps.sendToOthers("pools");
         this.#commitReports(reports);
         return this.#committed(batch, admitted, startingSignals(batch, results));
       } catch (error) {
         if (sqlState(error) !== POOL_FULL || isLast || begunWithSlots) throw error;
         for (const { actor, ...part } of parts) actor.model.restoreChanges(part.changes, part);
-        this.#admission.withdraw(admitted, this.lease.now());
-        await this.#admission.pools.refresh();
+        this.#parts.admission.withdraw(admitted, this.lease.now());
+        await this.#parts.admission.pools.refresh();
       }
     }
   }
 
   #committed(batch: RunBatch, admitted: readonly Admitted[], signals: StartingSignals): void {
     for (const { fromAttempt, instance, runId } of batch.instances) {
-      if (instance.state === "success") this.#dispatcher.forget(runId, instance.node.id, instance.mapIndex);
+      if (instance.state === "success")
+        this.#parts.dispatcher.forget(runId, instance.node.id, instance.mapIndex);
       // Ended without a report, because the run timed out: the process still runs.
       if (fromAttempt !== null && !OCCUPYING.has(instance.state))
-        this.#activeAttempts.cancel(fromAttempt, "the run timed out");
+        this.#parts.activeAttempts.cancel(fromAttempt, "the run timed out");
     }
-    for (const output of batch.outputs) if (output.key === "return_value") this.#dispatcher.remember(output);
+    for (const output of batch.outputs)
+      if (output.key === "return_value") this.#parts.dispatcher.remember(output);
     this.#dispatch(admitted, signals);
     recordRetries(this.actors, batch.retries);
     for (const { runId } of batch.ends) {
@@ -324,16 +282,16 @@ export abstract class DagRunJob extends JobLoop {
       this.onRunEnded(actor);
     }
     if (batch.callbacks.length > 0)
-      void this.#callbacks.submit(batch.callbacks.map((callback) => callback.id));
+      void this.#parts.callbacks.submit(batch.callbacks.map((callback) => callback.id));
     if (batch.instances.length > 0) this.requestGates();
     sendNews(this.wakeUps, batch);
     this.onStored(batch);
   }
 
   #commitReports(reports: readonly AttemptReport[]): void {
-    this.#activeAttempts.removeEnded(reports);
-    this.#storedReports.forget(reports);
-    this.#poison.passed(reports);
+    this.#parts.activeAttempts.removeEnded(reports);
+    this.#parts.storedReports.forget(reports);
+    this.#parts.poison.passed(reports);
   }
 
   /** The process may have slept before the answer of the commit: other jobs may own these runs, so load them first. */
@@ -342,16 +300,16 @@ export abstract class DagRunJob extends JobLoop {
       for (const { actor } of admitted) this.markStale(actor.id);
       return;
     }
-    this.#activeAttempts.add(admitted);
-    this.#dispatcher.dispatch(admitted, signals);
+    this.#parts.activeAttempts.add(admitted);
+    this.#parts.dispatcher.dispatch(admitted, signals);
   }
 
   /** The batch was rejected, or its outcome is unknown: drops the decisions of these actors and loads them again. */
   async #undo({ touched, reports }: Gathered, error: unknown): Promise<void> {
     const state = sqlState(error) ?? "";
-    this.#admission.reset();
+    this.#parts.admission.reset();
     for (const actor of touched) this.#stale.add(actor.id);
-    const again = state === CHECK_VIOLATION ? null : this.#poison.refused(reports, state, error);
+    const again = state === CHECK_VIOLATION ? null : this.#parts.poison.refused(reports, state, error);
     for (const report of again ?? reports) this.#mailbox.post(report, report.attempt);
     if (state === CHECK_VIOLATION) {
       this.logger.error("slots of a pool were miscounted, counting again", { error: String(error) });
@@ -370,16 +328,16 @@ export abstract class DagRunJob extends JobLoop {
       const at = this.lease.now();
       actor.model.start(at);
       goOnEnding(actor, at);
-      this.#driving.add(actor, at);
+      this.#parts.driving.add(actor, at);
       if (actor.run.is_fresh) continue;
-      this.#waits.requestRead();
-      this.#dispatcher.forgetRun(actor);
-      this.#admission.limitedTasks.load(actor);
+      this.#parts.waits.requestRead();
+      this.#parts.dispatcher.forgetRun(actor);
+      this.#parts.admission.limitedTasks.load(actor);
       adoption.adopt(actor);
-      for (const instance of this.#activeAttempts.reconcile(actor)) {
+      for (const instance of this.#parts.activeAttempts.reconcile(actor)) {
         const lossBudget = this.#options.infraLossBudget ?? INFRA_LOSS_BUDGET;
         if (actor.end(instance, HOST_GONE, { traces, at, lossBudget }))
-          this.#admission.freed(actor, instance);
+          this.#parts.admission.freed(actor, instance);
       }
     }
     if (actors.some(({ version }) => version.hasDeadlines)) this.wakeUps.send("notices");
@@ -388,13 +346,13 @@ export abstract class DagRunJob extends JobLoop {
 
   /** If the remote attempts cannot be read, the runs are loaded again: without them, running attempts would count as lost. */
   async #adoptionOf(actors: readonly RunActor[]): Promise<AttemptAdoption> {
-    const parts = { activeAttempts: this.#activeAttempts, executors: this.#admission.executors };
+    const parts = { activeAttempts: this.#parts.activeAttempts, executors: this.#parts.admission.executors };
     try {
       const adoption = await readAdoption(this.database, actors, {
         ...parts,
-        awaited: this.#driving.pendingReactions(),
+        awaited: this.#parts.driving.pendingReactions(),
       });
-      if (adoption.size > 0) this.#storedReports.requestRead();
+      if (adoption.size > 0) this.#parts.storedReports.requestRead();
       return adoption;
     } catch (error) {
       for (const { id } of actors) this.#stale.add(id);
@@ -410,11 +368,12 @@ export abstract class DagRunJob extends JobLoop {
     for (const id of [...stale, ...claimed.map((run) => run.id)]) this.#forget(this.actors.get(id));
     try {
       const again = stale.size > 0 ? await rereadRuns(this.database, this.lease.jobId, [...stale]) : [];
-      if (stale.size > 0) await this.#admission.pools.refresh();
+      if (stale.size > 0) await this.#parts.admission.pools.refresh();
       const runs = [...again, ...claimed];
       const actors = runs.length > 0 ? await loadActors(this.database, this.versions, runs) : [];
       for (const { id } of again) stale.delete(id);
-      for (const id of stale) this.#activeAttempts.leaveRun(id, "the run has ended or has another owner");
+      for (const id of stale)
+        this.#parts.activeAttempts.leaveRun(id, "the run has ended or has another owner");
       return actors;
     } catch (error) {
       for (const id of stale) this.#stale.add(id);
@@ -424,11 +383,11 @@ export abstract class DagRunJob extends JobLoop {
 
   #forget(actor: RunActor | undefined): void {
     if (!actor) return;
-    this.#admission.drop(actor);
-    this.#expanding.drop(actor);
-    this.#gates.drop(actor);
-    this.#driving.drop(actor);
-    this.#dispatcher.forgetRun(actor);
+    this.#parts.admission.drop(actor);
+    this.#parts.expanding.drop(actor);
+    this.#parts.gates.drop(actor);
+    this.#parts.driving.drop(actor);
+    this.#parts.dispatcher.forgetRun(actor);
     this.actors.delete(actor.id);
   }
 }

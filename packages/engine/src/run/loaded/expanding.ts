@@ -28,7 +28,7 @@ import type { RunActor } from "./run-actor.ts";
 const PIECE = 2_000;
 
 /** Returns a cached output; undefined: not cached. */
-export type Recall = (runId: number, taskId: string, mapIndex: number) => ReturnType<OutputLookup>;
+type Recall = (runId: number, taskId: string, mapIndex: number) => ReturnType<OutputLookup>;
 
 export interface ExpandingOptions {
   readonly database: Database;

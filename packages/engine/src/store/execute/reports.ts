@@ -8,7 +8,7 @@ import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
 import type { AssignmentKind } from "./assignments.ts";
 
-export type ReportType = "started" | "ended";
+type ReportType = "started" | "ended";
 
 export interface NewReport {
   readonly assignmentId: string;
