@@ -19,6 +19,7 @@ import { createBackfillHost } from "../packages/engine/src/process/backfill.ts";
 import { fetchBundle } from "../packages/engine/src/process/fetch-bundle.ts";
 import { openDatabase } from "../packages/engine/src/process/open-database.ts";
 import { createScheduler } from "../packages/engine/src/process/scheduler.ts";
+import type { ServiceParts } from "../packages/engine/src/process/service-parts.ts";
 import { SchedulerJob } from "../packages/engine/src/run/job/scheduler-job.ts";
 import { SecretBox } from "../packages/engine/src/secret/secret-box.ts";
 import { resolveConfig } from "../packages/engine/src/service/config.ts";
@@ -37,6 +38,7 @@ export interface Rig {
   readonly folder: string;
   readonly home: string;
   readonly processor: DagProcessor;
+  readonly parts: ServiceParts;
   /** Writes DAG files and loads them. */
   publish(files: Readonly<Record<string, string>>): Promise<{ ms: number }>;
   /** Creates runs and resolves when all have ended. */
@@ -58,14 +60,20 @@ export interface RunsDone {
   readonly cpu: CpuTimes;
 }
 
-export async function openRig(options: { parallelism?: number } = {}): Promise<Rig> {
+export interface RigOptions {
+  readonly parallelism?: number;
+  readonly executor?: "local" | "queue";
+  readonly redisUrl?: string;
+}
+
+export async function openRig(options: RigOptions = {}): Promise<Rig> {
   const root = await mkdtemp(join(tmpdir(), "tradewind-bench-"));
   const folder = join(root, "dags");
   const config = resolveConfig(
     {
       home: join(root, "home"),
       dags: folder,
-      ...(options.parallelism ? { parallelism: options.parallelism } : {}),
+      ...options,
     },
     {
       TRADEWIND_LOG_LEVEL: process.env.TRADEWIND_LOG_LEVEL ?? "warn",
@@ -79,7 +87,8 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
   await migrate(database);
   const secretBox = await SecretBox.load(home.secretKey);
   const wakeUps = new WakeUps(database);
-  const scheduler = createScheduler({ config, database, home, logger, secretBox, wakeUps });
+  const parts = { config, database, home, logger, secretBox, wakeUps };
+  const scheduler = createScheduler(parts);
   const processor = new DagProcessor({ database, folder, logger, plan: planNext, isPausedAtCreation: false });
   await scheduler.start();
   const tree = new ProcessTree(process.pid, join(home.postgres, "data"));
@@ -95,10 +104,11 @@ export async function openRig(options: { parallelism?: number } = {}): Promise<R
     folder,
     home: config.home,
     processor,
+    parts,
     create,
     ended,
     async backfills() {
-      const host = createBackfillHost({ config, database, home, logger, secretBox, wakeUps });
+      const host = createBackfillHost(parts);
       await host.start();
       return { wake: () => wakeUps.send("backfills"), stop: () => host.stop() };
     },

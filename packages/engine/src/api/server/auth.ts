@@ -3,7 +3,7 @@
  * Unknown paths are closed too, so that they do not reveal which paths exist.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
-import { findToken, type TokenRole } from "../../store/access/tokens.ts";
+import { findToken, type TokenRole, type TokenRow } from "../../store/access/tokens.ts";
 import type { Database } from "../../store/database/database.ts";
 import { Problem, sendProblem } from "./problem.ts";
 
@@ -34,8 +34,24 @@ declare module "fastify" {
   }
 }
 
+/** Workers make many calls: the token of one is read again after this time. */
+const WORKER_CHECK_MS = 1_000;
+const MOST_WORKERS = 10_000;
+
 /** Hook that authenticates a request or returns 401. */
 export function requireToken(database: Database) {
+  const workers = new Map<string, { readonly row: TokenRow; readonly until: number }>();
+  const tokenRow = async (token: string, isExecution: boolean): Promise<TokenRow | undefined> => {
+    const known = isExecution ? workers.get(token) : undefined;
+    if (known && performance.now() < known.until) return known.row;
+    const row = await findToken(database, token);
+    workers.delete(token);
+    if (row !== undefined && isExecution)
+      workers.set(token, { row, until: performance.now() + WORKER_CHECK_MS });
+    const [oldest] = workers.keys();
+    if (workers.size > MOST_WORKERS && oldest !== undefined) workers.delete(oldest);
+    return row;
+  };
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
     if (request.routeOptions.config.open === true && !request.is404) return undefined;
     const other = request.is404 ? null : await request.routeOptions.config.otherwise?.(request);
@@ -45,7 +61,7 @@ export function requireToken(database: Database) {
     }
     const token = bearer(request.headers.authorization);
     if (token === null) return refuse(reply, "Send the token as: Authorization: Bearer <token>", "");
-    const row = await findToken(database, token);
+    const row = await tokenRow(token, request.routeOptions.config.execution === true);
     if (row === undefined)
       return refuse(reply, "The token is unknown or has expired", ', error="invalid_token"');
     if (row.role === "worker" && request.routeOptions.config.execution !== true)

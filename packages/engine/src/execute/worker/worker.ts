@@ -270,9 +270,10 @@ export class Worker {
     running.start = null;
     const started = start && { pid: start.pid, beforeMs: Math.round(at - start.at) };
     const end = { type: "ended", content: { ...content, started }, at } as const;
+    // Its slot is free: the next assignment is claimed while this end is being reported.
+    running.ended();
     void this.#report(id, running, end).then(() => {
       this.#running.delete(id);
-      running.ended();
       if (this.#running.size === 0) this.#onEmpty?.();
     });
   }
