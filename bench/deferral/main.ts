@@ -12,7 +12,7 @@ import { dueAtOnce } from "./scenario/due-at-once.ts";
 import { hotTriggers } from "./scenario/hot.ts";
 import { sharedTrigger } from "./scenario/shared.ts";
 import { type SlotRow, slotTable, slotTime } from "./scenario/slot-time.ts";
-import { openWaitingRig } from "./waiting-rig.ts";
+import { withWaitingRig } from "./waiting-rig.ts";
 
 async function measure(options: SuiteOptions, say: (text: string) => void): Promise<Measured> {
   const started = performance.now();
@@ -28,18 +28,16 @@ async function measure(options: SuiteOptions, say: (text: string) => void): Prom
     rows = measured.rows;
     return measured.figures;
   });
-  const rig = await openWaitingRig();
-  const machine = await machineFacts(rig.database);
-  try {
+  const machine = await withWaitingRig(async (rig) => {
+    const facts = await machineFacts(rig.database);
     const most = options.quick ? 2_000 : 10_000;
     await rig.publish({ "long.ts": longFile(1_000), "longer.ts": longFile(most) });
     await scenario("b", () => deferring(rig));
     await scenario("d", () => dueAtOnce(rig, 1_000, 5));
     await scenario("d", () => dueAtOnce(rig, most, 3));
     await scenario("f", () => sharedTrigger(rig, options));
-  } finally {
-    await rig.stop();
-  }
+    return facts;
+  });
   await scenario("c", () => hotTriggers(options));
   await scenario("e", () => coldTriggers(options));
   const table = rows.length > 0 ? slotTable(rows) : null;

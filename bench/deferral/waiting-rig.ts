@@ -4,28 +4,19 @@
  */
 import { adhoc } from "../../packages/engine/src/store/database/database.ts";
 import { openRig, type Rig } from "../rig.ts";
-import { startTriggerer, type TriggererProcess } from "./triggerer-process.ts";
-import { until } from "./until.ts";
+import { until } from "../until.ts";
+import { type TriggererProcess, withTriggerer } from "./triggerer-process.ts";
 
 export interface WaitingRig extends Rig {
   readonly triggerer: TriggererProcess;
 }
 
-export async function openWaitingRig(): Promise<WaitingRig> {
+export async function withWaitingRig<T>(work: (rig: WaitingRig) => Promise<T>): Promise<T> {
   const rig = await openRig();
   try {
-    const triggerer = await startTriggerer(rig);
-    return {
-      ...rig,
-      triggerer,
-      async stop() {
-        await triggerer.stop();
-        await rig.stop();
-      },
-    };
-  } catch (error) {
+    return await withTriggerer(rig, (triggerer) => work({ ...rig, triggerer }));
+  } finally {
     await rig.stop();
-    throw error;
   }
 }
 

@@ -2,9 +2,10 @@
  * The same shapes on Tradewind and its peers, in turn: every round runs each of them once, so that other work on the
  * machine affects all alike. Only the ratios are meaningful.
  */
-import { type ChildProcess, fork, spawnSync } from "node:child_process";
+import { fork, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { type Child, showOutput, watchChild } from "../child.ts";
 import type { Options, PeerName } from "../options.ts";
 import type { Rig } from "../rig.ts";
 import { CHAIN, FAN, INDEPENDENT } from "../scenario/shape.ts";
@@ -150,61 +151,52 @@ class Tradewind implements Engine {
 class Host implements Engine {
   readonly name: string;
   readonly note: string;
-  readonly #process: ChildProcess;
+  readonly #child: Child;
 
   static async start(file: string, name: string): Promise<Host> {
-    const child = fork(HOST, [file], {
+    const host = fork(HOST, [file], {
       execArgv: ["--conditions=source"],
-      stdio: ["ignore", "ignore", "inherit", "ipc"],
+      stdio: ["ignore", "ignore", "pipe", "ipc"],
     });
+    const child = watchChild(`the process of ${name}`, host, () => request(child, { stop: true }));
+    showOutput(child);
     try {
       const reply = await answer(child);
       if (!("ready" in reply)) throw new Error("it did not start");
       return new Host(child, name, reply.ready.note);
     } catch (error) {
-      child.kill("SIGKILL");
+      host.kill("SIGKILL");
       throw error;
     }
   }
 
-  private constructor(child: ChildProcess, name: string, note: string) {
-    this.#process = child;
+  private constructor(child: Child, name: string, note: string) {
+    this.#child = child;
     this.name = name;
     this.note = note;
   }
 
   async run(shape: "a" | "b" | "d"): Promise<{ ms: number; tasks: number }> {
-    const reply = answer(this.#process);
-    this.#send({ shape });
+    const reply = answer(this.#child);
+    request(this.#child, { shape });
     const done = await reply;
     if (!("ms" in done)) throw new Error(`${this.name} gave no time`);
     return done;
   }
 
-  async stop(): Promise<void> {
-    if (this.#process.exitCode !== null) return;
-    const ended = once(this.#process, "exit");
-    this.#send({ stop: true });
-    const patience = setTimeout(() => this.#process.kill("SIGKILL"), 15_000);
-    await ended;
-    clearTimeout(patience);
-  }
-
-  #send(request: HostRequest): void {
-    this.#process.send(request);
+  stop(): Promise<void> {
+    return this.#child.stop();
   }
 }
 
+function request(child: Child, message: HostRequest): void {
+  // Without a callback, a closed pipe would be an uncaught error instead of the child's.
+  child.process.send(message, () => {});
+}
+
 /** The child's next message. @throws if it reports an error or ends without one. */
-async function answer(child: ChildProcess): Promise<HostReply> {
-  const reply = await new Promise<HostReply>((resolve) => {
-    const ended = () => resolve({ error: "its process ended" });
-    child.once("exit", ended);
-    child.once("message", (message) => {
-      child.off("exit", ended);
-      resolve(message as HostReply);
-    });
-  });
+async function answer(child: Child): Promise<HostReply> {
+  const [reply] = (await child.during(once(child.process, "message"))) as [HostReply];
   if ("error" in reply) throw new Error(reply.error);
   return reply;
 }

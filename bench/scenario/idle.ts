@@ -2,13 +2,11 @@
  * The cost of a whole installation while 30 of its tasks wait: `tradewind standalone` as a user starts it (scheduler, DAG
  * processor, API, PostgreSQL), all its processes together. The tasks wait for their next try.
  */
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
+import { startTradewind } from "../child.ts";
 import { freePort } from "../free-port.ts";
 import { cpuBetween, cpuSum, ProcessTree } from "../process-tree.ts";
 import type { Figure } from "../result.ts";
@@ -17,7 +15,6 @@ import { digits } from "../statistics.ts";
 
 const TASKS = 30;
 const SETTLED_MS = 100_000;
-const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 
 export async function idle(options: { readonly quick: boolean }): Promise<Figure[]> {
   const seconds = options.quick ? 5 : 60;
@@ -25,28 +22,17 @@ export async function idle(options: { readonly quick: boolean }): Promise<Figure
   const [home, dags, port] = [join(root, "home"), join(root, "dags"), await freePort()];
   await mkdir(dags);
   await writeFile(join(dags, "waiting.ts"), waitingFile("waiting", TASKS));
-  const args = [
-    "--conditions=source",
-    CLI,
-    "standalone",
-    "--home",
-    home,
-    "--dags",
-    dags,
-    "--port",
-    String(port),
-  ];
-  const system = spawn(process.execPath, args, { stdio: ["ignore", "ignore", "ignore"], env: ENVIRONMENT });
-  const ended = once(system, "exit");
+  const args = ["standalone", "--home", home, "--dags", dags, "--port", String(port)];
+  const system = startTradewind(args, { TRADEWIND_LOG_LEVEL: "error" });
   const startedAt = performance.now();
   try {
-    await allWaiting(home, port);
+    await system.during(allWaiting(home, port));
     // Effects of the start (processes kept ready, the first vacuum, the terminal output of the first minute) are not
     // idle cost.
-    await sleep(options.quick ? 2_000 : startedAt + SETTLED_MS - performance.now());
-    const tree = new ProcessTree(system.pid ?? 0, join(home, "postgres", "data"));
+    await system.during(sleep(options.quick ? 2_000 : startedAt + SETTLED_MS - performance.now()));
+    const tree = new ProcessTree(system.process.pid ?? 0, join(home, "postgres", "data"));
     const before = tree.cpu();
-    await sleep(seconds * 1_000);
+    await system.during(sleep(seconds * 1_000));
     const cpu = cpuBetween(before, tree.cpu());
     const percent = (ms: number) => (100 * ms) / (seconds * 1_000);
     return [
@@ -60,13 +46,10 @@ export async function idle(options: { readonly quick: boolean }): Promise<Figure
       },
     ];
   } finally {
-    system.kill("SIGTERM");
-    await ended;
+    await system.stop();
     await rm(root, { recursive: true, force: true });
   }
 }
-
-const ENVIRONMENT = { PATH: process.env.PATH, HOME: process.env.HOME, TRADEWIND_LOG_LEVEL: "error" };
 
 async function allWaiting(home: string, port: number): Promise<void> {
   const url = `http://127.0.0.1:${port}/api/v2/dags/~/dagRuns/~/taskInstances?state=up_for_retry&limit=1`;

@@ -16,6 +16,7 @@ import { createLogger } from "../../packages/engine/src/service/logger.ts";
 import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
 import { migrate } from "../../packages/engine/src/store/database/migrate.ts";
 import { createRuns } from "../rig.ts";
+import { until } from "../until.ts";
 
 export interface Crew {
   publish(files: Readonly<Record<string, string>>): Promise<void>;
@@ -78,7 +79,10 @@ export async function openCrew(slots: number): Promise<Crew> {
       return ids;
     },
     async ended(ids) {
-      while ((await database.one<{ n: number }>(OPEN, [ids]))?.n !== 0) await sleep(20);
+      await until("all runs have ended", async () => {
+        await sleep(20);
+        return (await database.one<{ n: number }>(OPEN, [ids]))?.n === 0;
+      });
     },
     async stop() {
       while (members.length > 0) await leave();

@@ -1,7 +1,8 @@
 /** A participant in a separate process, with its own connections: commands and results go through a pipe. */
-import { type ChildProcess, fork } from "node:child_process";
+import { fork } from "node:child_process";
 import { once } from "node:events";
 import { fileURLToPath } from "node:url";
+import { type Child, showOutput, watchChild } from "../child.ts";
 import type { Commands } from "./participant.ts";
 import type { Way } from "./service.ts";
 
@@ -23,15 +24,19 @@ export interface ParticipantProcess extends Commands {
 
 const PROGRAM = fileURLToPath(new URL("./participant-program.ts", import.meta.url));
 
+/** An order that takes longer has failed: a signal was lost, or the service does not answer. */
+const LIMIT_MS = 300_000;
+
 export async function startParticipant(way: Way): Promise<ParticipantProcess> {
-  const child = fork(PROGRAM, [JSON.stringify(way)], { execArgv: ["--conditions=source"] });
-  const gone = once(child, "exit");
-  await Promise.race([
-    once(child, "message"),
-    gone.then(() => {
-      throw new Error("the process of a participant has ended");
-    }),
-  ]);
+  const program = fork(PROGRAM, [JSON.stringify(way)], {
+    execArgv: ["--conditions=source"],
+    stdio: ["ignore", "inherit", "pipe", "ipc"],
+  });
+  const child = watchChild("a participant", program, () => {
+    if (program.connected) program.disconnect();
+  });
+  showOutput(child);
+  await child.during(once(program, "message"));
   const tell = teller(child);
   return {
     listen: (order) => tell("listen", order),
@@ -41,29 +46,38 @@ export async function startParticipant(way: Way): Promise<ParticipantProcess> {
     unlisten: () => tell("unlisten"),
     flood: (order) => tell("flood", order),
     pace: (order) => tell("pace", order),
-    async stop() {
-      if (child.connected) child.disconnect();
-      await gone;
-    },
+    stop: () => child.stop(),
   };
 }
 
-function teller(child: ChildProcess): <T>(name: keyof Commands, argument?: unknown) => Promise<T> {
+function teller(child: Child): <T>(name: keyof Commands, argument?: unknown) => Promise<T> {
   const open = new Map<number, { resolve: (value: never) => void; reject: (error: Error) => void }>();
   let last = 0;
-  child.on("message", ({ error, id, value }: Answer) => {
+  child.process.on("message", ({ error, id, value }: Answer) => {
     const order = open.get(id);
     open.delete(id);
     if (error === undefined) order?.resolve(value as never);
     else order?.reject(new Error(`a participant failed: ${error}`));
   });
-  child.on("exit", (code) => {
-    for (const { reject } of open.values()) reject(new Error(`a participant ended with ${code}`));
-  });
-  return (name, argument) =>
-    new Promise((resolve, reject) => {
-      const order: Order = { id: ++last, name, argument };
+  return <T>(name: keyof Commands, argument?: unknown) => {
+    const order: Order = { id: ++last, name, argument };
+    const answer = new Promise<T>((resolve, reject) => {
       open.set(order.id, { resolve, reject });
-      child.send(order);
+      // Without a callback, a closed pipe would be an uncaught error instead of the child's.
+      child.process.send(order, () => {});
     });
+    return child.during(within(LIMIT_MS, name, answer));
+  };
+}
+
+async function within<T>(ms: number, what: string, work: Promise<T>): Promise<T> {
+  const limit = Promise.withResolvers<never>();
+  const timer = setTimeout(() => {
+    limit.reject(new Error(`a participant has not finished "${what}" within ${ms / 1_000} s`));
+  }, ms);
+  try {
+    return await Promise.race([work, limit.promise]);
+  } finally {
+    clearTimeout(timer);
+  }
 }

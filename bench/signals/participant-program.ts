@@ -16,7 +16,7 @@ process.on("message", async ({ argument, id, name }: Order) => {
         error: error instanceof Error ? (error.stack ?? error.message) : String(error),
       }),
     );
-  process.send?.(answer);
+  if (process.connected) process.send?.(answer);
 });
 process.once("disconnect", () => void close());
 process.send?.({ id: 0, value: null } satisfies Answer);

@@ -9,7 +9,7 @@ import type { Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { digits, quantile } from "../../statistics.ts";
 import { coldFile } from "../dags.ts";
-import { startTriggerer } from "../triggerer-process.ts";
+import { withTriggerer } from "../triggerer-process.ts";
 
 const ROUNDS = 10;
 /** Several heartbeats, including work that only some of them do. */
@@ -44,8 +44,7 @@ async function measure(rig: Rig, waits: number): Promise<Figure[]> {
   const first = await rig.create(["due"]);
   await sleep(1_000);
   const spawned = Date.now();
-  const triggerer = await startTriggerer(rig);
-  try {
+  return withTriggerer(rig, async (triggerer) => {
     await rig.ended(first);
     const firedAt = (await rig.database.rows<WaitRow>(WAITS, [first])).map(({ at }) => at);
     await sleep(SETTLED_MS);
@@ -78,9 +77,7 @@ async function measure(rig: Rig, waits: number): Promise<Figure[]> {
       due(`${what}: one that is due now fires, a moment`, ms("timed")),
       due(`${what}: one that is due now fires, a trigger that has to be run`, ms("run")),
     ];
-  } finally {
-    await triggerer.stop();
-  }
+  });
 }
 
 function due(what: string, ms: readonly number[]): Figure {

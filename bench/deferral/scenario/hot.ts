@@ -12,9 +12,9 @@ import { adhoc } from "../../../packages/engine/src/store/database/database.ts";
 import { cpuOf, type Resident } from "../../process-tree.ts";
 import type { Figure } from "../../result.ts";
 import { digits, quantile } from "../../statistics.ts";
+import { until } from "../../until.ts";
 import { hotFile } from "../dags.ts";
-import { until } from "../until.ts";
-import { allDeferred, counted, openWaitingRig, type WaitingRig } from "../waiting-rig.ts";
+import { allDeferred, counted, type WaitingRig, withWaitingRig } from "../waiting-rig.ts";
 
 const TASKS = 1_000;
 /** Every trigger has polled, and most of the start-up work is done. */
@@ -28,34 +28,34 @@ export async function hotTriggers(options: { readonly quick: boolean }): Promise
   const runs = options.quick ? 1 : 10;
   const seconds = options.quick ? 3 : 10;
   const triggers = runs * TASKS;
-  const rig = await openWaitingRig();
-  const socketPath = join(rig.home, "bench.sock");
-  const server = createServer().listen(socketPath);
-  try {
-    const connected = once(server, "connection") as Promise<[Socket]>;
-    await rig.publish({ "hot.ts": hotFile(TASKS, socketPath) });
-    const ids = await rig.create(Array.from({ length: runs }, () => "hot"));
-    await allDeferred(rig, ids, triggers);
-    await claimed(rig, triggers);
-    const [socket] = await connected;
-    const control = new Control(socket);
-    await warmUp(rig, ids, control);
-    await sleep(options.quick ? 2_000 : SETTLED_MS);
-    const idle = await atRest(rig, control);
-    const single = await oneAtATime(rig, ids, control);
-    await sleep(500);
-    const many = await atRate(rig, ids, { control, seconds });
-    socket.destroy();
-    return [
-      ...restFigures(`${triggers.toLocaleString("en-US")} hot triggers, each polling every second`, idle),
-      latencyFigure("fire to running again, one at a time", single, 100),
-      latencyFigure(`fire to running again, ${PER_SECOND} a second`, many.resumed, 250),
-      lagFigure("meanwhile", many.lag),
-    ];
-  } finally {
-    server.close();
-    await rig.stop();
-  }
+  return withWaitingRig(async (rig) => {
+    const socketPath = join(rig.home, "bench.sock");
+    const server = createServer().listen(socketPath);
+    try {
+      const connected = once(server, "connection") as Promise<[Socket]>;
+      await rig.publish({ "hot.ts": hotFile(TASKS, socketPath) });
+      const ids = await rig.create(Array.from({ length: runs }, () => "hot"));
+      await allDeferred(rig, ids, triggers);
+      await claimed(rig, triggers);
+      const [socket] = await connected;
+      const control = new Control(socket);
+      await warmUp(rig, ids, control);
+      await sleep(options.quick ? 2_000 : SETTLED_MS);
+      const idle = await atRest(rig, control);
+      const single = await oneAtATime(rig, ids, control);
+      await sleep(500);
+      const many = await atRate(rig, ids, { control, seconds });
+      socket.destroy();
+      return [
+        ...restFigures(`${triggers.toLocaleString("en-US")} hot triggers, each polling every second`, idle),
+        latencyFigure("fire to running again, one at a time", single, 100),
+        latencyFigure(`fire to running again, ${PER_SECOND} a second`, many.resumed, 250),
+        lagFigure("meanwhile", many.lag),
+      ];
+    } finally {
+      server.close();
+    }
+  });
 }
 
 const CLAIMED = adhoc("SELECT count(*)::int AS n FROM trigger WHERE owner_job IS NOT NULL");

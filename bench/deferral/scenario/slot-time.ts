@@ -11,10 +11,10 @@ import type { Figure } from "../../result.ts";
 import { openRig, type Rig } from "../../rig.ts";
 import { digits } from "../../statistics.ts";
 import { table } from "../../table.ts";
+import { until } from "../../until.ts";
 import { type AttemptTimes, recordAttempts } from "../attempt-times.ts";
 import { pokingFile, waitingFile } from "../dags.ts";
-import { until } from "../until.ts";
-import { openWaitingRig, type WaitingRig } from "../waiting-rig.ts";
+import { type WaitingRig, withWaitingRig } from "../waiting-rig.ts";
 
 const SCALE = 10;
 const SECONDS = [3, 6, 12, 24, 48];
@@ -42,13 +42,8 @@ export async function slotTime(options: { quick: boolean }): Promise<{ figures: 
   const times = recordAttempts();
   const poking = await openRig({ parallelism: POKING * seconds.length });
   try {
-    const waiting = await openWaitingRig();
-    try {
-      const rows = await measure({ waiting, poking, times }, seconds);
-      return { rows, figures: figuresOf(rows.at(-1) as SlotRow) };
-    } finally {
-      await waiting.stop();
-    }
+    const rows = await withWaitingRig((waiting) => measure({ waiting, poking, times }, seconds));
+    return { rows, figures: figuresOf(rows.at(-1) as SlotRow) };
   } finally {
     await poking.stop();
   }

@@ -6,6 +6,7 @@ import type { Figure } from "../../result.ts";
 import type { Rig } from "../../rig.ts";
 import { digits, median } from "../../statistics.ts";
 import type { SuiteOptions as Options } from "../../suite.ts";
+import { until } from "../../until.ts";
 
 const FILE = `import { dag, every } from "tradewind";
 
@@ -26,11 +27,12 @@ export async function backfill(rig: Rig, options: Options): Promise<Figure[]> {
       const started = performance.now();
       const id = await seedBackfill(rig.database, { dagId: "year", ...range, maxActive: 16 });
       host.wake();
-      let row = await findBackfill(rig.database, id);
-      while (row?.ended_at === null) {
+      let row: Awaited<ReturnType<typeof findBackfill>>;
+      await until("the backfill has ended", async () => {
         await sleep(20);
         row = await findBackfill(rig.database, id);
-      }
+        return row?.ended_at !== null;
+      });
       if (row?.state !== "done") throw new Error(`backfill ${id}: ${row?.state}`);
       rates.push(row.total_runs / ((performance.now() - started) / 1_000));
     }

@@ -61,12 +61,12 @@ export async function overNetwork(
   kind: "grpc" | "http",
   { quick }: { readonly quick: boolean },
 ): Promise<Figure[]> {
-  const { stop, way } = await stage.serve(kind);
+  const { child, way } = await stage.serve(kind);
   try {
     const what = `${TWO}, over ${kind === "grpc" ? "gRPC" : "HTTP, long poll"}`;
-    return await between(stage, way, { quick, what });
+    return await child.during(between(stage, way, { quick, what }));
   } finally {
-    await stop();
+    await child.stop();
   }
 }
 
@@ -168,9 +168,10 @@ async function latencies(
   listeners: number,
 ): Promise<Latency[]> {
   await listener.forget();
-  const heard = listener.heard(signals * listeners);
-  const { sent, stored } = await sender.pace({ signals, gapMs, key: KEY });
-  await heard;
+  const [{ sent, stored }] = await Promise.all([
+    sender.pace({ signals, gapMs, key: KEY }),
+    listener.heard(signals * listeners),
+  ]);
   const [storedAt, heardAt] = [stored, await listener.arrivals()].map(
     (moments) => new Map(moments.map(({ at, id }) => [id, at])),
   );

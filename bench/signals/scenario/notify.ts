@@ -60,9 +60,7 @@ async function rateOf(stage: Stage, { listener, senders }: Side, signals: number
   await stage.clear();
   await listener.listen({ listeners: 1, key: "*", name: "bench-" });
   await listener.forget();
-  const heard = listener.heard(signals);
-  const { from } = await flood(senders, signals);
-  const end = await heard;
+  const [end, { from }] = await Promise.all([listener.heard(signals), flood(senders, signals)]);
   await listener.unlisten();
   return (1_000 * signals) / (end - from);
 }

@@ -62,10 +62,11 @@ async function delivered(
       await stage.clear();
       await listener.listen({ listeners: how.listeners, key: how.key, name: "bench-" });
       await listener.forget();
-      const heard = listener.heard(isAll ? how.signals * how.listeners : how.signals);
-      // As many keys as listeners that have one each.
-      const { from, to } = await flood([sender], how.signals, isAll ? WRITERS : how.listeners);
-      const end = await heard;
+      const [end, { from, to }] = await Promise.all([
+        listener.heard(isAll ? how.signals * how.listeners : how.signals),
+        // As many keys as listeners that have one each.
+        flood([sender], how.signals, isAll ? WRITERS : how.listeners),
+      ]);
       await listener.unlisten();
       if (round === 0) continue;
       rates.push((1_000 * how.signals) / (end - from));

@@ -100,6 +100,7 @@ describe("readConfig", () => {
     [{ env: {}, flags: { triggererCapacity: 0 } }, /^--capacity is "0": .* from 1 to 1000000/],
     [{ env: {}, flags: { triggererQueues: "a,,b" } }, /^--queues is "a,,b": it must be names with commas/],
     [{ env: { TRADEWIND_HOST: "http://x/" } }, /^TRADEWIND_HOST is "http:\/\/x\/": it must be a host name/],
+    [{ env: { TRADEWIND_SIGNALS: "grpc://host:8081." } }, /^TRADEWIND_SIGNALS must be .* grpc:\/\/host:port/],
     [{ env: { TRADEWIND_LOG_LEVEL: "loud" } }, /^TRADEWIND_LOG_LEVEL .* one of debug, info, warn, error/],
     [{ env: { DATABASE_URL: "mysql://u:hunter2@db/x" } }, /^DATABASE_URL starts with mysql:\/\/: it must be/],
     [{ env: { DATABASE_URL: "hunter2" } }, /^DATABASE_URL must be a PostgreSQL URL/],

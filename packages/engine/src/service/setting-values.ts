@@ -24,9 +24,14 @@ export function host(text: string): string {
   return text;
 }
 
+/** The address of a signal service over gRPC: host and port, nothing else. */
+export function isGrpcAddress(text: string): boolean {
+  return /^grpcs?:\/\/[^/?#@\s]+\/?$/.test(text) && URL.canParse(text);
+}
+
 /** A module is named by its path; anything else must be an address. */
 export function signalService(text: string, cwd: string): string {
-  if (text === "postgres" || /^grpcs?:\/\/[^/?#\s]+\/?$/.test(text)) return text;
+  if (text === "postgres" || isGrpcAddress(text)) return text;
   if (/^\w+:\/\//.test(text) || text.includes("\0"))
     throw new Unfit(`must be postgres, grpc://host:port, or the path of a module.`);
   return resolve(cwd, text);

@@ -8,6 +8,7 @@
 import { type Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
+import { isGrpcAddress } from "../../service/setting-values.ts";
 import { accessError, failedError } from "../refusal.ts";
 import { awayError, RemoteSignals, type SignalTransport } from "../remote-signals.ts";
 import type { SentSignal, SignalStart, SignalToSend } from "../signal.ts";
@@ -62,20 +63,21 @@ class GrpcTransport implements SignalTransport {
   readonly #timeoutMs: number;
 
   constructor(address: string, options: SignalClientOptions) {
-    const [, scheme, target] = /^(grpcs?):\/\/([^/?#]+)\/?$/.exec(address) ?? [];
-    if (scheme === undefined || target === undefined) {
+    // grpc-js reports an invalid port as a name that does not resolve, which is retried indefinitely.
+    if (!isGrpcAddress(address)) {
       throw new EngineError(
         "SIGNAL_SERVICE_ADDRESS",
         `Invalid signal service address "${address.slice(0, 100)}": write it like grpc://host:8081.`,
       );
     }
+    const { host: target, protocol } = new URL(address);
     this.#address = address;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     const { tls = {} } = options;
     // A client with certificates must not use plain text because of one missing letter.
-    if (scheme === "grpc" && isGiven(tls))
+    if (protocol === "grpc:" && isGiven(tls))
       throw tlsFailure(address, "write the address with grpcs://.", null);
-    const security = scheme === "grpcs" ? clientCredentials(tls) : credentials.createInsecure();
+    const security = protocol === "grpcs:" ? clientCredentials(tls) : credentials.createInsecure();
     this.#client = new SignalsClient(target, security, {
       ...CHANNEL_OPTIONS,
       "grpc.initial_reconnect_backoff_ms": 100,

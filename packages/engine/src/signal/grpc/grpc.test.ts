@@ -50,6 +50,30 @@ describe("signals over gRPC, with NOTIFY off", () => {
   for (const { name, run } of cases.filter(({ name }) => /20 writers|late/.test(name))) it(name, run);
 });
 
+describe("the address of a gRPC client", () => {
+  it.each([
+    "grpc://127.0.0.1:8081.",
+    "grpc://127.0.0.1:port",
+    "grpc://127.0.0.1:65536",
+    "grpc://::1:8081",
+    "grpc://127.0.0.1:8081/signals",
+    "grpc://user@127.0.0.1:8081",
+    "grpc://127.0.0.1:8081 ",
+    "http://127.0.0.1:8080",
+  ])("is rejected at once if it is invalid: %j", (address) => {
+    expect(() => SignalClient.connect(address, { token: TOKEN })).toThrow(
+      expect.objectContaining({ code: "SIGNAL_SERVICE_ADDRESS", message: expect.stringContaining(address) }),
+    );
+  });
+
+  it.each(["grpc://127.0.0.1:8081", "grpc://[::1]:8081/", "grpcs://my_host:8081", "grpcs://signals.example"])(
+    "is a host with an optional port: %j",
+    async (address) => {
+      await SignalClient.connect(address, { token: TOKEN }).close();
+    },
+  );
+});
+
 describe("the gRPC server", () => {
   const closing: (() => Promise<unknown>)[] = [];
   afterEach(async () => {
