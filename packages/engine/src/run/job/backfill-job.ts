@@ -108,9 +108,7 @@ export class BackfillJob extends DrainingJob {
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
-      this.requestFired();
-      this.requestReports();
-      this.requestSignals();
+      this.requestPolls("");
     } else if (this.lease.someoneLeft) this.#requestRead("backfills", "orphans");
     this.requestGates();
   }

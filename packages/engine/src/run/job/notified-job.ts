@@ -29,7 +29,7 @@ export abstract class NotifiedJob extends DagRunJob {
     return this.#listening?.isUp === true;
   }
 
-  /** Polls triggers and signals. Returns whether the topic means nothing else. */
+  /** Reads fired triggers, signals and reports; "": all of them. Returns whether the topic means nothing else. */
   protected requestPolls(topic: Topic | ""): boolean {
     if (publishesStates(topic)) this.requestSignals("states");
     if (topic === "fired" || topic === "") this.requestFired();

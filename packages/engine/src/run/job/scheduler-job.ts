@@ -166,9 +166,7 @@ export class SchedulerJob extends DrainingJob {
     const isSweep =
       this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
-    if (isSweep) this.requestFired();
-    if (isSweep) this.requestReports();
-    if (isSweep) this.requestSignals();
+    if (isSweep) this.requestPolls("");
     if (isSweep) this.#pendingReads = EVERYTHING;
     // The backfill host in this process does not sweep by itself.
     if (isSweep) this.wakeUps.sendHere("backfills");

@@ -122,9 +122,7 @@ export class SubmittedRunsJob extends NotifiedJob {
     if (this.lease.consumeLapse() || !this.isListening || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
       this.#requestRead(...EVERYTHING);
-      this.requestFired();
-      this.requestReports();
-      this.requestSignals();
+      this.requestPolls("");
       // After an expired lease other jobs may own them, or this job has another id.
       await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));
     }
