@@ -1,17 +1,15 @@
 /** A rig with the queue executor: Redis, the API in the process of the scheduler, and workers in processes of their own. */
-import { type ChildProcess, spawn } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { createApi } from "../../packages/engine/src/process/api.ts";
 import { createToken } from "../../packages/engine/src/store/access/tokens.ts";
+import { adhoc, type Database } from "../../packages/engine/src/store/database/database.ts";
 import { redisServer } from "../../packages/engine/test/support/redis-server.ts";
+import { type Child, showOutput, startTradewind } from "../child.ts";
 import { openRig, type Rig } from "../rig.ts";
+import { until } from "../until.ts";
 
-const CLI = fileURLToPath(new URL("../../packages/cli/src/main.ts", import.meta.url));
 const TOKEN = "tw_benchmark-worker-token";
 
 export interface Fleet {
@@ -32,14 +30,14 @@ export async function openFleet(workers: number, concurrency: number): Promise<F
   const root = await mkdtemp(join(tmpdir(), "tradewind-bench-workers-"));
   const processes = await Promise.all(
     Array.from({ length: workers }, (_, at) =>
-      startWorker({ url: api.url, redisUrl, home: join(root, `${at}`), concurrency }),
+      startWorker(rig.database, { url: api.url, redisUrl, home: join(root, `${at}`), concurrency }),
     ),
   );
   return {
     rig,
     redisUrl,
     async stop() {
-      await Promise.all(processes.map(stopProcess));
+      await Promise.all(processes.map((child) => child.stop()));
       await api.stop();
       await close();
       await rig.stop();
@@ -49,37 +47,34 @@ export async function openFleet(workers: number, concurrency: number): Promise<F
   };
 }
 
-async function startWorker(worker: {
-  readonly url: string;
-  readonly redisUrl: string;
-  readonly home: string;
-  readonly concurrency: number;
-}): Promise<ChildProcess> {
+/** Resolves when the worker is registered. */
+async function startWorker(
+  database: Database,
+  worker: {
+    readonly url: string;
+    readonly redisUrl: string;
+    readonly home: string;
+    readonly concurrency: number;
+  },
+): Promise<Child> {
   const { concurrency, home, redisUrl, url } = worker;
-  const { HOME, PATH } = process.env;
-  const child = spawn(
-    process.execPath,
-    ["--conditions=source", CLI, "worker", "--concurrency", `${concurrency}`, "--home", home],
+  const child = startTradewind(
+    ["worker", "--concurrency", `${concurrency}`, "--home", home, "--name", home],
     {
-      stdio: ["ignore", "ignore", "pipe"],
-      env: {
-        ...{ HOME, PATH, TRADEWIND_LOG_LEVEL: "warn", TRADEWIND_URL: url, TRADEWIND_TOKEN: TOKEN },
-        REDIS_URL: redisUrl,
-      },
+      TRADEWIND_LOG_LEVEL: "warn",
+      TRADEWIND_URL: url,
+      TRADEWIND_TOKEN: TOKEN,
+      REDIS_URL: redisUrl,
     },
   );
-  const said: string[] = [];
-  for await (const line of createInterface(child.stderr)) {
-    said.push(line);
-    if (!line.includes("worker is running")) continue;
-    child.stderr.pipe(process.stderr);
-    return child;
-  }
-  throw new Error(`the worker has ended:\n${said.join("\n")}`);
+  showOutput(child);
+  await child.during(
+    until(
+      `worker ${home} is registered`,
+      async () => (await database.rows(IS_REGISTERED, [home])).length > 0,
+    ),
+  );
+  return child;
 }
 
-async function stopProcess(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
-  child.kill("SIGTERM");
-  await once(child, "exit");
-}
+const IS_REGISTERED = adhoc("SELECT FROM job WHERE kind = 'worker' AND name = $1");

@@ -409,7 +409,7 @@ describe("tokens", () => {
     expect(token).toMatch(/^tw_[\w-]{43}$/);
     expect((await tw("dags", "list", "--token", token)).code).toBe(0);
     const listed = await tw("tokens", "list");
-    expect(listed.stdout).toMatch(/^ID +NAME +MADE[\s\S]*admin .*now, by you +never$[\s\S]* ci /m);
+    expect(listed.stdout).toMatch(/^ID +NAME +ROLE +MADE[\s\S]*admin .*now, by you +never$[\s\S]* ci /m);
     expect(listed.stdout).not.toContain(token);
     const [own, other] = (await json("tokens", "list")) as { id: number; is_current: boolean }[];
     expect([own?.is_current, other?.is_current]).toEqual([true, false]);

@@ -3,21 +3,23 @@ import { WakeUps } from "../job/wake-up.ts";
 import { BackfillHost, type BackfillHostOptions } from "../run/job/backfill-host.ts";
 import { BackfillJob } from "../run/job/backfill-job.ts";
 import type { Config } from "../service/config.ts";
-import { runDriverOptions } from "./run-driver.ts";
+import { createRunDriver, type RunDriver, runDriverOptions } from "./run-driver.ts";
 import { type DrainingProcess, openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 /**
- * A backfill job with its own executor and connections, created while there is a backfill to run. It talks to the
+ * A backfill job with its own connections, created while there is a backfill to run. It talks to the
  * scheduler beside it through the database, like a job of another process, except for wake-ups that stay in the process.
  */
 export function createBackfillHost(
   parts: ServiceParts,
   how: Partial<Pick<BackfillHostOptions, "dags" | "idleMs" | "listens" | "lookMs">> & {
     readonly lease?: LeaseTimes;
+    /** Shared with other jobs of the process. Left out: each job has executors of its own. */
+    readonly driver?: RunDriver;
   } = {},
 ): BackfillHost {
   const { config, logger, wakeUps: shared } = parts;
-  const { lease, ...times } = how;
+  const { driver, lease, ...times } = how;
   return new BackfillHost({
     database: parts.database,
     logger: logger.child({ component: "backfill" }),
@@ -34,7 +36,9 @@ export function createBackfillHost(
         if (topic === "tasks") shared.sendHere(topic);
       });
       const job = new BackfillJob({
-        ...runDriverOptions({ ...parts, database, wakeUps }),
+        ...(driver
+          ? { ...driver.options(), database, wakeUps }
+          : runDriverOptions({ ...parts, database, wakeUps })),
         ...(lease && { lease }),
         dags: how.dags,
       });
@@ -56,11 +60,13 @@ export async function startBackfillRunner(config: Config, signal?: AbortSignal):
     command: "backfill serve",
     connections: 2,
   });
-  const host = createBackfillHost(parts, { listens: true });
+  const driver = createRunDriver(parts);
+  const host = createBackfillHost(parts, { listens: true, driver });
   await host.start();
   return {
     stop: async () => {
       await stopServices([host], parts);
+      await driver.stop();
       await close();
     },
     endDrain: () => host.endDrain(),

@@ -1,4 +1,5 @@
 import { answerFrom } from "../execute/attempt/answer-request.ts";
+import { SharedExecutor } from "../execute/shared-executor.ts";
 import { LogFolder } from "../log/log-folder.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
 import { taskServices } from "../run/dispatch/task-services.ts";
@@ -13,7 +14,35 @@ import type { ServiceParts } from "./service-parts.ts";
 /** Together with the grace period and the last writes it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
 const DRAIN_MS = 20_000;
 
-/** The parts of a job that drives runs on this machine: the same for schedulers and backfills. */
+/**
+ * What the jobs of one process that drive runs share: its executors, so that their slots are those of the machine, and the
+ * code on its disk.
+ */
+export interface RunDriver {
+  /** For one job; each has its own view of the executors. */
+  options(): DagRunJobOptions;
+  /** Stops the executors, after the jobs. */
+  stop(): Promise<void>;
+}
+
+export function createRunDriver(parts: ServiceParts): RunDriver {
+  const options = runDriverOptions(parts);
+  const { executors, foreign } = options;
+  const shared = executors.map((executor) => new SharedExecutor(executor));
+  const sharedForeign = foreign && new SharedExecutor(foreign);
+  return {
+    options: () => ({
+      ...options,
+      executors: shared.map((each) => each.view()),
+      ...(sharedForeign && { foreign: sharedForeign.view() }),
+    }),
+    stop: async () => {
+      await Promise.all([...executors, ...(foreign ? [foreign] : [])].map((executor) => executor.stop(0)));
+    },
+  };
+}
+
+/** The parts of a job that drives runs on this machine, with executors of its own. */
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
   const { config, database, home, logger, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);

@@ -6,7 +6,7 @@ import { startAll } from "../service/service.ts";
 import { unknownDags } from "../store/job/served-dags.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createNoticeHost } from "./notices.ts";
-import { runDriverOptions } from "./run-driver.ts";
+import { createRunDriver, type RunDriver, runDriverOptions } from "./run-driver.ts";
 import {
   type DrainingProcess,
   endDrains,
@@ -21,12 +21,13 @@ export type SchedulerScope = Pick<SchedulerJobOptions, "dags" | "runs">;
 
 export interface SchedulerParts extends ServiceParts, SchedulerScope {
   readonly lease?: LeaseTimes;
+  /** Shared with other jobs of the process. Left out: the scheduler has executors of its own. */
+  readonly driver?: RunDriver;
 }
 
-/** A scheduler with the local executor of this machine. */
 export function createScheduler(parts: SchedulerParts): SchedulerJob {
-  const { dags, lease, runs } = parts;
-  const options = runDriverOptions(parts);
+  const { dags, driver, lease, runs } = parts;
+  const options = driver ? driver.options() : runDriverOptions(parts);
   return new SchedulerJob({
     ...options,
     timetables: (onPlanned) => new TimetableClient({ ...options, dags, onPlanned }),
@@ -50,11 +51,12 @@ export async function startScheduler(
   const unknown = dags ? await unknownDags(parts.database, dags) : [];
   if (unknown.length > 0)
     parts.logger.warn("unknown DAGs: their runs are served once they are published", { dags: unknown });
-  const scheduler = createScheduler({ ...parts, ...scope });
+  const driver = createRunDriver(parts);
+  const scheduler = createScheduler({ ...parts, ...scope, driver });
   const bridged = await createSignalBridge(parts);
   const services = [
     scheduler,
-    ...(runs === undefined ? [createBackfillHost(parts, { dags })] : []),
+    ...(runs === undefined ? [createBackfillHost(parts, { dags, driver })] : []),
     createNoticeHost(parts, scheduler),
     ...(bridged ? [bridged.bridge] : []),
   ];
@@ -63,6 +65,7 @@ export async function startScheduler(
     finished: scheduler.finished,
     stop: async () => {
       await stopServices(services, parts);
+      await driver.stop();
       await bridged?.close();
       await close();
     },

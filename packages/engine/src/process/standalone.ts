@@ -23,6 +23,7 @@ import { createDagProcessor } from "./dag-processor.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createNoticeHost } from "./notices.ts";
 import { type OpenedDatabase, openDatabase } from "./open-database.ts";
+import { createRunDriver } from "./run-driver.ts";
 import { createScheduler } from "./scheduler.ts";
 import { type ServiceParts, stopServices } from "./service-parts.ts";
 import { createSignalBridge } from "./signal-bridge.ts";
@@ -113,7 +114,10 @@ async function createServices(
   undo: Undo,
 ): Promise<{ readonly api: ApiServer; readonly services: readonly Service[] }> {
   const { config, database, logger, wakeUps } = parts;
-  const scheduler = createScheduler(parts);
+  const driver = createRunDriver(parts);
+  // After the services, which are stopped before.
+  undo.push(() => driver.stop());
+  const scheduler = createScheduler({ ...parts, driver });
   const triggererDatabase = connect("tradewind triggerer");
   undo.push(() => triggererDatabase.close());
   const triggerer = createTriggerer({ ...parts, database: triggererDatabase });
@@ -133,7 +137,7 @@ async function createServices(
     api,
     ...(await createSignalServer({ config, database: apiDatabase, logger, signals })),
     scheduler,
-    createBackfillHost(parts),
+    createBackfillHost(parts, { driver }),
     createNoticeHost(parts, scheduler),
     triggerer,
     processor,

@@ -9,6 +9,7 @@ import { answerFrom } from "../../src/execute/attempt/answer-request.ts";
 import type {
   AttemptAssignment,
   CallbackAssignment,
+  Executor,
   ExecutorEvent,
   ReactionAssignment,
   TaskServices,
@@ -25,16 +26,21 @@ const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
 
 type ExecutorOptions = Partial<LocalExecutorOptions> & { readonly services?: TaskServices };
 
-export class ExecutorUnderTest implements AsyncDisposable {
-  readonly executor: LocalExecutor;
+export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements AsyncDisposable {
+  readonly executor: E;
   readonly dir: string;
   readonly events: ExecutorEvent[] = [];
   readonly #waiting = new Set<() => void>();
   #serial = 0;
 
-  private constructor(dir: string, { services = SERVICES, ...options }: ExecutorOptions) {
+  private constructor(dir: string, executor: E) {
     this.dir = dir;
-    this.executor = new LocalExecutor({
+    this.executor = executor;
+  }
+
+  /** A local executor that is not started. */
+  static local(dir: string, { services = SERVICES, ...options }: ExecutorOptions = {}): LocalExecutor {
+    return new LocalExecutor({
       parallelism: 2,
       answer: answerFrom(services),
       // The hash of another bundle is its path.
@@ -49,14 +55,19 @@ export class ExecutorUnderTest implements AsyncDisposable {
     });
   }
 
-  static async start(options: ExecutorOptions = {}): Promise<ExecutorUnderTest> {
-    const dir = await mkdtemp(join(tmpdir(), "tradewind-execute-"));
-    const under = new ExecutorUnderTest(dir, options);
-    await under.executor.start((event) => {
+  /** Starts this executor, whose logs are below `dir`. */
+  static async of<E extends Executor>(dir: string, executor: E): Promise<ExecutorUnderTest<E>> {
+    const under = new ExecutorUnderTest(dir, executor);
+    await executor.start((event) => {
       under.events.push(event);
       for (const wake of under.#waiting) wake();
     });
     return under;
+  }
+
+  static async start(options: ExecutorOptions = {}): Promise<ExecutorUnderTest> {
+    const dir = await mkdtemp(join(tmpdir(), "tradewind-execute-"));
+    return await ExecutorUnderTest.of(dir, ExecutorUnderTest.local(dir, options));
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -15,7 +15,7 @@ import {
 export function callbackError(subject: string, end: ChildEnd): ErrorFacts | null {
   const { interference, report } = end;
   if (report !== null && "ok" in report.outcome) return report.outcome.ok ? null : report.outcome.error;
-  if (interference?.why === "stop")
+  if (interference?.why === "stop" || (interference?.why === "cancel" && interference.isLost === true))
     return errorFacts("EXECUTOR_STOPPED", `${subject} was not finished: ${interference.reason}.`);
   if (interference?.why === "timeout") return timeoutFacts(subject, interference.limitMs);
   if (interference?.why === "memory") return memoryFacts(subject, interference);

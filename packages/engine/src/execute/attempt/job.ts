@@ -276,7 +276,7 @@ class CallbackJob extends BaseJob {
 
   ended(end: ChildEnd): ExecutorEvent {
     const found =
-      end.interference?.why === "cancel"
+      end.interference?.why === "cancel" && end.interference.isLost !== true
         ? errorFacts("CALLBACK_CANCELLED", `${this.subject} was cancelled.`)
         : callbackError(this.subject, end);
     const error = found === null ? null : maskedError(found, this.mask);
