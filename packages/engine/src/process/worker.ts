@@ -45,7 +45,6 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
   const bundles = new BundleCache(home.bundles, (hash) => fetchRemoteBundle(client, hash), [process.cwd()]);
   const executor = new LocalExecutor({
     parallelism: start.slots,
-    prefetch: 0,
     graceMs: config.stopGraceMs,
     answer: (of, ask, agoMs) => calls.request(worker.claimOf(of.id), ask, agoMs),
     bundles,
@@ -73,7 +72,7 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
   const consumer = new QueueConsumer({
     url: start.redisUrl,
     queues: start.queues,
-    slots: start.slots,
+    room: () => worker.room,
     logger: logger.child({ component: "queue" }),
     run: (id) => worker.run(id),
   });

@@ -1,6 +1,7 @@
 /**
- * Receives the ids of assignments from queues in Redis, at most as many as the worker has slots: a message that waits for a
- * slot here could be received by another worker. A message stays in Redis until its assignment has ended.
+ * Receives the ids of assignments from queues in Redis, at most as many as the worker has room for: a message that waits for
+ * a slot here could be received by another worker. Room is a free slot; while tasks take only milliseconds, also as many more
+ * as will have a slot within 40 ms, as in a scheduler. A message stays in Redis until its assignment has ended.
  */
 import { Worker as QueueWorker } from "bullmq";
 import { messageOf } from "../../service/errors.ts";
@@ -12,8 +13,8 @@ import { SharedSlots } from "./shared-slots.ts";
 export interface QueueConsumerOptions {
   readonly url: string;
   readonly queues: readonly string[];
-  /** Slots for all queues together. */
-  readonly slots: number;
+  /** How many more assignments the worker accepts now. */
+  readonly room: () => number;
   readonly logger: Logger;
   /** Runs an assignment; resolves when it has ended, or is not to be run. */
   readonly run: (id: string) => Promise<unknown>;
@@ -32,19 +33,23 @@ export class QueueConsumer {
   constructor(options: QueueConsumerOptions) {
     this.#options = options;
     this.#outage = new Outage(options.logger, "receive from Redis");
-    this.#slots = new SharedSlots(options.slots, options.queues.length, (at, limit) => {
-      const receiver = this.#receivers[at];
-      if (receiver !== undefined) receiver.concurrency = limit;
+    this.#slots = new SharedSlots({
+      queues: options.queues.length,
+      room: options.room,
+      onLimit: (at, limit) => {
+        const receiver = this.#receivers[at];
+        if (receiver !== undefined) receiver.concurrency = limit;
+      },
     });
   }
 
   start(): void {
-    const { queues, slots, url } = this.#options;
+    const { queues, room, url } = this.#options;
     for (const [at, queue] of queues.entries()) {
       const receiver = new QueueWorker(queueKey(queue), ({ id = "" }) => this.#receive(at, id), {
         connection: receiverConnection(url),
         prefix: PREFIX,
-        concurrency: slots,
+        concurrency: Math.max(1, room()),
         lockDuration: LOCK_MS,
         stalledInterval: STALLED_MS,
         // The database decides whether an assignment counts: a message is delivered as often as needed.
@@ -75,7 +80,9 @@ export class QueueConsumer {
   async #receive(queue: number, id: string): Promise<void> {
     await this.#slots.acquire(queue);
     try {
-      await this.#options.run(id);
+      const running = this.#options.run(id);
+      this.#slots.limit();
+      await running;
     } catch (error) {
       // Its assignment is still unclaimed, or its worker is known: the message is not needed.
       this.#options.logger.warn("cannot run an assignment", { assignment: id, error: messageOf(error) });

@@ -1,50 +1,49 @@
 /**
- * The slots of a worker, shared by its queues. Each queue may receive as many messages as it has assignments running, and as
- * there are free slots: so a busy queue takes all, and an idle one takes the next free slot. A message that arrives when the
+ * The capacity of a worker, shared by its queues. Each queue may have as many messages in hand as it has assignments here, and
+ * as there is room: so a busy queue takes all, and an idle one takes the next free slot. A message that arrives although the
  * last slot was just taken waits for the next one.
  */
+export interface SharedSlotsOptions {
+  readonly queues: number;
+  /** How many more assignments the worker accepts now. */
+  readonly room: () => number;
+  /** How many messages a queue may have in hand, at least 1. */
+  readonly onLimit: (queue: number, limit: number) => void;
+}
+
 export class SharedSlots {
-  readonly #running: number[];
+  readonly #options: SharedSlotsOptions;
+  readonly #inHand: number[];
   readonly #waiting: { readonly queue: number; readonly start: () => void }[] = [];
-  readonly #onLimit: (queue: number, limit: number) => void;
-  #free: number;
 
-  /** @param onLimit How many messages a queue may have in hand, at least 1. */
-  constructor(slots: number, queues: number, onLimit: (queue: number, limit: number) => void) {
-    this.#free = slots;
-    this.#running = Array.from({ length: queues }, () => 0);
-    this.#onLimit = onLimit;
+  constructor(options: SharedSlotsOptions) {
+    this.#options = options;
+    this.#inHand = Array.from({ length: options.queues }, () => 0);
   }
 
+  /** Resolves when there is room for a message of this queue. */
   async acquire(queue: number): Promise<void> {
-    if (this.#free === 0) {
+    this.#count(queue, 1);
+    if (this.#options.room() <= 0) {
       await new Promise<void>((start) => this.#waiting.push({ queue, start }));
-      return;
     }
-    this.#take(queue);
   }
 
+  /** The assignment of a message has ended. */
   release(queue: number): void {
-    this.#running[queue] = (this.#running[queue] ?? 1) - 1;
-    this.#free++;
-    const next = this.#waiting.shift();
-    if (next === undefined) this.#limit();
-    else {
-      this.#take(next.queue);
-      next.start();
-    }
+    this.#count(queue, -1);
+    if (this.#options.room() > 0) this.#waiting.shift()?.start();
+    this.limit();
   }
 
-  #take(queue: number): void {
-    this.#free--;
-    this.#running[queue] = (this.#running[queue] ?? 0) + 1;
-    this.#limit();
+  /** The room has changed. */
+  limit(): void {
+    const room = Math.max(0, this.#options.room() - this.#waiting.length);
+    for (const [queue, inHand] of this.#inHand.entries())
+      this.#options.onLimit(queue, Math.max(1, inHand + room));
   }
 
-  #limit(): void {
-    // With one queue, its limit never changes.
-    if (this.#running.length === 1) return;
-    for (const [queue, running] of this.#running.entries())
-      this.#onLimit(queue, Math.max(1, running + this.#free));
+  #count(queue: number, by: 1 | -1): void {
+    this.#inHand[queue] = (this.#inHand[queue] ?? 0) + by;
   }
 }

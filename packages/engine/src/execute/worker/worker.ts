@@ -89,6 +89,11 @@ export class Worker {
     return this.#state !== "stopped";
   }
 
+  /** How many more assignments it accepts now. */
+  get room(): number {
+    return this.#options.executor.freeSlots() - this.#claiming.size;
+  }
+
   /** The number of assignments that it has. */
   get size(): number {
     return this.#running.size;
