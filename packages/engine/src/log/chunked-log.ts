@@ -70,8 +70,6 @@ export class ChunkedLog implements LogSink {
     this.#length += line.length;
     this.#updatePressure();
     if (this.#length >= CHUNK_LENGTH && this.#state === "ok") this.#sleep.wake();
-    // While the first lines gather.
-    void this.#begin().catch(() => {});
     this.#work ??= this.#send();
   }
 
@@ -90,6 +88,8 @@ export class ChunkedLog implements LogSink {
   }
 
   async #send(): Promise<void> {
+    // While the first lines gather. An error is reported with the first chunk.
+    this.#begin().catch(() => {});
     while (this.#waiting.length > 0) {
       if (this.#giveUpAt === null && this.#length < CHUNK_LENGTH) await this.#sleep.sleep(GATHER_MS);
       const chunk = this.#nextChunk();

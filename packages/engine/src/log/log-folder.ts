@@ -8,12 +8,14 @@
 import { constants } from "node:fs";
 import { type FileHandle, mkdir, open, readdir, rm, rmdir } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
+import { makeFolder } from "../service/home.ts";
 import { FolderView, lastWrittenIn } from "./folder-view.ts";
 import { chunkRejected, type LogStore, type LogView, type LogViewOptions, partsOf } from "./log-store.ts";
 import type { LogListener, LogSink } from "./log-writer.ts";
 
 interface LogFileOptions extends LogListener {
-  readonly path: string;
+  /** Opens the file at its end. */
+  readonly openFile: () => Promise<FileHandle>;
 }
 
 const HIGH_WATER = 1024 * 1024;
@@ -21,13 +23,15 @@ const FILE_MODE = 0o640;
 
 export class LogFolder implements LogStore {
   readonly #folder: string;
+  #root: Promise<void> | null = null;
 
   constructor(folder: string) {
     this.#folder = resolve(folder);
   }
 
   open(key: string, listener: LogListener): LogSink {
-    return new LogFile({ path: join(this.#folder, key), ...listener });
+    const path = join(this.#folder, key);
+    return new LogFile({ openFile: () => this.#openFile(path), ...listener });
   }
 
   async begin(key: string): Promise<number> {
@@ -44,7 +48,7 @@ export class LogFolder implements LogStore {
   /** Writes at the offset, not at the end: a chunk of which a dead server wrote only a part is completed. */
   async append(key: string, offset: number, bytes: Buffer): Promise<number> {
     const path = this.#path(key);
-    await makeParent(path);
+    await this.#makeParent(path);
     const handle = await open(path, constants.O_RDWR | constants.O_CREAT, FILE_MODE);
     try {
       const { size } = await handle.stat();
@@ -78,11 +82,32 @@ export class LogFolder implements LogStore {
   async remove(folder: string): Promise<void> {
     const path = this.#path(folder);
     await rm(path, { recursive: true, force: true });
-    // Fails while the folder is not empty.
-    await rmdir(dirname(path)).catch(() => {});
+    // Fails while the parent is not empty.
+    if (dirname(path) !== this.#folder) await rmdir(dirname(path)).catch(() => {});
   }
 
   async close(): Promise<void> {}
+
+  async #openFile(path: string): Promise<FileHandle> {
+    await this.#makeParent(path);
+    const handle = await open(path, "a+", FILE_MODE);
+    try {
+      await endLine(handle);
+      return handle;
+    } catch (error) {
+      await handle.close();
+      throw error;
+    }
+  }
+
+  async #makeParent(path: string): Promise<void> {
+    this.#root ??= makeFolder(this.#folder);
+    await this.#root.catch((error: unknown) => {
+      this.#root = null;
+      throw error;
+    });
+    await mkdir(dirname(path), { recursive: true });
+  }
 
   #path(key: string): string {
     if (partsOf(key) === null) throw new Error(`invalid path of a log: ${JSON.stringify(key)}`);
@@ -121,7 +146,7 @@ class LogFile implements LogSink {
 
   async #drain(): Promise<void> {
     try {
-      this.#handle ??= await openForAppend(this.#options.path);
+      this.#handle ??= await this.#options.openFile();
       while (this.#waiting.length > 0) {
         const text = this.#waiting.join("");
         this.#waiting = [];
@@ -143,23 +168,6 @@ class LogFile implements LogSink {
     this.#pressure = high;
     this.#options.onPressure(high);
   }
-}
-
-async function openForAppend(path: string): Promise<FileHandle> {
-  await makeParent(path);
-  const handle = await open(path, "a+", FILE_MODE);
-  try {
-    await endLine(handle);
-    return handle;
-  } catch (error) {
-    await handle.close();
-    throw error;
-  }
-}
-
-/** Not for other accounts: a store may lie outside of the home, which is closed to them. */
-async function makeParent(path: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o750 });
 }
 
 async function endLine(handle: FileHandle): Promise<void> {

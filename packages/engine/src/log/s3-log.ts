@@ -53,16 +53,14 @@ export class S3Log implements StoredLog {
     // An expiry rule of the bucket may have deleted old pieces. Readers skip empty lines.
     const bytes = Buffer.alloc(to - from, "\n");
     const wanted = this.#pieces.filter(({ start, end }) => start < to && end > from);
-    const found = await Promise.all(
-      wanted.map(async (piece) => {
-        const first = Math.max(from, piece.start);
-        const name = pieceName(this.key, piece);
-        const part = await this.#bucket.get(name, first - piece.start, Math.min(to, piece.end) - piece.start);
-        part?.copy(bytes, first - from);
-        return part !== null;
+    const parts = await Promise.all(
+      wanted.map(({ end, start }) => {
+        const name = pieceName(this.key, { start, end });
+        return this.#bucket.get(name, Math.max(from, start) - start, Math.min(to, end) - start);
       }),
     );
-    return found.includes(false) ? null : bytes;
+    for (const [at, part] of parts.entries()) part?.copy(bytes, Math.max(0, wanted[at]!.start - from));
+    return parts.includes(null) ? null : bytes;
   }
 }
 

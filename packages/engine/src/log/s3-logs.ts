@@ -1,5 +1,5 @@
 /**
- * Logs in a bucket of S3 or a compatible store ([ADR 44]). A chunk extends the last object of its log while that is small:
+ * Logs in a bucket of S3 or a compatible store (ADR 44). A chunk extends the last object of its log while that is small:
  * the longer object is written, then the shorter one deleted. Else the chunk begins an object. So a log that grows slowly for
  * days has few objects, and a small log has one. No object is overwritten with other content, and none is deleted before
  * another one has its bytes: a request that arrives late, or a server that dies at any line, loses nothing that was stored.
