@@ -12,7 +12,7 @@ import { LOG_CHUNK_REJECTED } from "./log-store.ts";
 import type { LogListener, LogSink } from "./log-writer.ts";
 import type { LogLine } from "./task-log.ts";
 
-/** The store as the writer of one log uses it. */
+/** The store as the writer of one log uses it. Each call settles: a request without an answer needs a timeout. */
 export interface ChunkStore {
   /** As `LogStore.begin`. */
   begin(): Promise<number>;

@@ -1,7 +1,7 @@
 /**
  * Logs in a bucket of S3 or a compatible store (ADR 44). A chunk extends the last object of its log while that is small:
- * the longer object is written, then the shorter one deleted. Else the chunk begins an object. So a log that grows slowly for
- * days has few objects, and a small log has one. No object is overwritten with other content, and none is deleted before
+ * the longer object is written, then the shorter one deleted. Otherwise the chunk begins an object. A log that grows slowly for
+ * days therefore has few objects, and a small log has one. No object is overwritten with other content, and none is deleted before
  * another one has its bytes: a request that arrives late, or a server that dies at any line, loses nothing that was stored.
  */
 import { setTimeout as sleep } from "node:timers/promises";
@@ -149,7 +149,7 @@ const POLL_MS = 1_000;
 /** Listing takes at most a quarter of the time. */
 const POLL_SHARE = 3;
 
-/** A bucket reports no changes: followers list it again and again. */
+/** A bucket reports no changes: a follower lists it once per second at most. */
 class S3View implements LogView {
   readonly #bucket: S3Bucket;
   readonly #prefixes: readonly string[];
