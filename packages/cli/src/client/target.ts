@@ -27,6 +27,7 @@ interface Standalone {
   readonly pid: number | undefined;
   /** The store for large outputs, from its configuration. */
   readonly outputStore: string | undefined;
+  readonly logStore: string | undefined;
   /** Its DAG folder. */
   readonly dags: string | undefined;
 }
@@ -59,12 +60,13 @@ export function readStandalone(home: string): Standalone | undefined {
   try {
     const value: unknown = JSON.parse(readFileSync(join(home, "standalone.json"), "utf8"));
     if (value === null || typeof value !== "object") return undefined;
-    const { dags, url, pid, outputStore } = value as Record<string, unknown>;
+    const { dags, url, pid, logStore, outputStore } = value as Record<string, unknown>;
     if (typeof url !== "string") return undefined;
     return {
       url,
       pid: typeof pid === "number" ? pid : undefined,
       outputStore: typeof outputStore === "string" ? outputStore : undefined,
+      logStore: typeof logStore === "string" ? logStore : undefined,
       dags: typeof dags === "string" ? dags : undefined,
     };
   } catch {

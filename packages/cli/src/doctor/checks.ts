@@ -4,8 +4,8 @@ import { readConfiguration } from "./configuration-check.ts";
 import { checkDagFiles } from "./dag-files-check.ts";
 import { checkDatabase } from "./database-check.ts";
 import { checkHome, checkNode } from "./machine-checks.ts";
-import { checkOutputStore } from "./output-store-check.ts";
 import { checkServer } from "./server-checks.ts";
+import { checkStores } from "./store-check.ts";
 
 export interface Check {
   readonly name: string;
@@ -23,7 +23,7 @@ export async function* checkInstallation(session: Session): AsyncGenerator<Check
   if ("says" in config) yield config;
   else {
     yield* checkDatabase(session, config);
-    yield* checkOutputStore(session, config);
+    yield* checkStores(session, config);
   }
   yield* checkServer(session, "says" in config ? null : config);
   yield* checkDagFiles(session.home);

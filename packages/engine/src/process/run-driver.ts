@@ -1,6 +1,5 @@
 import { answerFrom } from "../execute/attempt/answer-request.ts";
 import { SharedExecutor } from "../execute/shared-executor.ts";
-import { LogFolder } from "../log/log-folder.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
 import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
@@ -44,10 +43,9 @@ export function createRunDriver(parts: ServiceParts): RunDriver {
 
 /** The parts of a job that drives runs on this machine, with executors of its own. */
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
-  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
+  const { config, database, logger, logs, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
   const bundles = createBundleCache(parts);
-  const logs = new LogFolder(home.logs);
   const executors = createExecutors(parts, {
     bundles,
     logs,

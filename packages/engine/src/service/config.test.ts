@@ -22,6 +22,7 @@ describe("readConfig", () => {
       drainMs: undefined,
       maxMapLength: 100_000,
       outputStore: "file:",
+      logStore: "file:",
       outputInlineLimit: 1_048_576,
       outputLimit: 268_435_456,
       triggererCapacity: 10_000,
@@ -77,9 +78,10 @@ describe("readConfig", () => {
     ["file:///srv/outputs", "file:/srv/outputs"],
     ["s3://bucket", "s3://bucket"],
     ["s3://bucket/a/b/", "s3://bucket/a/b"],
-  ])("accepts the output store %s", (given, expected) => {
-    const env = { TRADEWIND_OUTPUT_STORE: given };
-    expect(readConfig({ env, cwd: "/project" }).outputStore).toBe(expected);
+  ])("accepts the store %s", (given, expected) => {
+    const env = { TRADEWIND_LOG_STORE: given, TRADEWIND_OUTPUT_STORE: given };
+    const { logStore, outputStore } = readConfig({ env, cwd: "/project" });
+    expect([logStore, outputStore]).toEqual([expected, expected]);
   });
 
   it.each([
@@ -92,6 +94,7 @@ describe("readConfig", () => {
       /^TRADEWIND_OUTPUT_STORE is "file:outputs": .* whole path, such as file:\/project\/outputs\.$/,
     ],
     [{ env: { TRADEWIND_OUTPUT_STORE: "s3://" } }, /^TRADEWIND_OUTPUT_STORE/],
+    [{ env: { TRADEWIND_LOG_STORE: "logs" } }, /^TRADEWIND_LOG_STORE is "logs": .* file:\/folder or s3:/],
     [{ env: { TRADEWIND_OUTPUT_LIMIT: "1 GB" } }, /^TRADEWIND_OUTPUT_LIMIT .* from 1024 to 500000000/],
     [{ env: { TRADEWIND_PORT: "eighty" } }, /^TRADEWIND_PORT is "eighty": .* from 0 to 65535/],
     [{ env: { TRADEWIND_PORT: "65536" } }, /^TRADEWIND_PORT/],

@@ -17,7 +17,7 @@ import type {
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
-import { type LogLine, readLog } from "../../src/log/task-log.ts";
+import { type LogLine, readLines } from "../../src/log/task-log.ts";
 import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 
@@ -217,7 +217,9 @@ export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements As
   }
 
   async log(attempt: string): Promise<readonly LogLine[]> {
-    return (await readLog(join(this.dir, "logs", `${attempt}.log`), { limit: 1e9 })).lines;
+    for await (const log of new LogFolder(join(this.dir, "logs")).view([""]).changed({ isAll: true }))
+      if (log.key === `${attempt}.log`) return (await readLines(log, { limit: 1e9 })).lines;
+    return [];
   }
 }
 

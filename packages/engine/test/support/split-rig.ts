@@ -2,6 +2,7 @@
  * An installation as separate processes: API, DAG processor, schedulers, triggerers, connected by the database only. Leases
  * are renewed rarely, and no component polls: an effect without a wake-up does not happen.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { WakeUps } from "../../src/job/wake-up.ts";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { createApi } from "../../src/process/api.ts";
 import { createBackfillHost } from "../../src/process/backfill.ts";
+import { openLogs } from "../../src/process/log-store.ts";
 import { createNoticeHost } from "../../src/process/notices.ts";
 import { createScheduler } from "../../src/process/scheduler.ts";
 import type { ServiceParts } from "../../src/process/service-parts.ts";
@@ -29,6 +31,11 @@ const NEVER_MS = 600_000;
 /** Long for a busy machine, far shorter than any sweep. */
 const SOON_MS = 5_000;
 
+interface SplitOptions {
+  readonly settings?: Readonly<Record<string, string>>;
+  readonly homes?: boolean;
+}
+
 export interface SplitProcess {
   stop(): Promise<void>;
 }
@@ -38,38 +45,57 @@ export class SplitRig {
   readonly root: string;
   readonly #url: string;
   readonly #token: string;
+  readonly #options: SplitOptions;
   readonly #running = new Set<SplitProcess>();
   readonly #secretBox = new SecretBox([Buffer.alloc(32, 7)]);
+  #processes = 0;
   #api = "";
 
-  static async open(): Promise<SplitRig> {
+  /** @param options `settings` of all processes; `homes`: each process has its own, as on another machine. */
+  static async open(options: SplitOptions = {}): Promise<SplitRig> {
     const { db, url } = await testDatabase();
     const root = await mkdtemp(join(tmpdir(), "tradewind-split-"));
     await mkdir(join(root, "dags"));
     const token = newToken();
     await ensureAdminToken(db, token);
-    const rig = new SplitRig({ db, url, root, token });
+    const rig = new SplitRig({ db, url, root, token, options });
     opened.push(rig);
     return rig;
   }
 
-  private constructor(parts: { db: Database; url: string; root: string; token: string }) {
+  private constructor(parts: {
+    db: Database;
+    url: string;
+    root: string;
+    token: string;
+    options: SplitOptions;
+  }) {
     this.db = parts.db;
     this.root = parts.root;
     this.#url = parts.url;
     this.#token = parts.token;
+    this.#options = parts.options;
   }
 
   /** The parts of a separate process. */
   async #parts(settings: Record<string, string> = {}): Promise<ServiceParts> {
+    const { homes = false } = this.#options;
+    const home = join(this.root, homes ? `home-${++this.#processes}` : "home");
     const config = resolveConfig(
-      { home: join(this.root, "home"), port: 0, parallelism: 4, databaseUrl: this.#url },
-      { TRADEWIND_STOP_GRACE_MS: "0", ...settings },
+      { home, port: 0, parallelism: 4, databaseUrl: this.#url },
+      { TRADEWIND_STOP_GRACE_MS: "0", ...this.#options.settings, ...settings },
     );
     const database = Database.connect(this.#url);
     const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
-    const home = await openHome(config.home);
-    return { config, database, home, logger, secretBox: this.#secretBox, wakeUps: new WakeUps(database) };
+    return {
+      config,
+      database,
+      home: await openHome(home),
+      logger,
+      logs: await openLogs(config),
+      secretBox: this.#secretBox,
+      wakeUps: new WakeUps(database),
+    };
   }
 
   /** The parts stop in this order. */
@@ -81,6 +107,7 @@ export class SplitRig {
       stop: async () => {
         if (!this.#running.delete(process)) return;
         for (const service of services) await service.stop(0);
+        await parts.logs.close();
         await parts.wakeUps.close();
         await parts.database.close();
       },
