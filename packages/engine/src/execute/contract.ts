@@ -214,6 +214,8 @@ export interface RemoteAttempts {
   abandon(attempts: readonly string[]): void;
   /** The ends of these attempts are stored. */
   forget(attempts: readonly string[]): void;
+  /** Another owner of its run would find the attempt: its assignment is stored. */
+  isStored(attempt: string): boolean;
 }
 
 export interface AdoptedAttempt {

@@ -17,9 +17,13 @@ import { JobHeartbeat } from "./job-heartbeat.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
+export interface ApiParts extends ServiceParts {
+  readonly workerLeaseMs?: number;
+}
+
 /** The REST API and its dependencies; call `close` after it has stopped. */
 export async function createApi(
-  parts: ServiceParts,
+  parts: ApiParts,
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
   const { config, database, logger, logs, secretBox, wakeUps, user } = parts;
   const signals = await openSignals({ config, database, logger, wakeUps });
@@ -46,6 +50,7 @@ export async function createApi(
         }),
       ),
       fetchBundle: (hash) => fetchBundle(database, hash),
+      workerLeaseMs: parts.workerLeaseMs,
     },
     notify: (change) => passOn(change, wakeUps),
   });

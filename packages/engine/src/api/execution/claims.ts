@@ -17,7 +17,9 @@ export const claims: Resource = (app, options) => {
       schema: {
         body: z.strictObject({ worker: int(1), ids: z.array(z.uuid()).max(1_000) }),
         response: {
-          200: z.object({ claimed: z.array(z.object({ token: z.string(), assignment: z.any() })) }),
+          200: z.object({
+            claimed: z.array(z.object({ token: z.string(), assignment: z.any(), is_void: z.boolean() })),
+          }),
         },
         tags: ["Task execution"],
       },
@@ -30,9 +32,10 @@ export const claims: Resource = (app, options) => {
         throw new Problem(403, "ASSIGNMENT_FOREIGN", "A launch token is valid for its own assignment only");
       const claimed = await claimAssignments(options.database, worker, ids);
       return {
-        claimed: claimed.map(({ content, id }) => ({
+        claimed: claimed.map(({ content, id, is_void }) => ({
           token: attemptToken(options.secretBox, id, worker),
           assignment: content,
+          is_void,
         })),
       };
     },

@@ -10,8 +10,8 @@ import { OrderWatch } from "./order-watch.ts";
 
 /** A worker is lost when it has sent no heartbeat for this long. */
 const WORKER_LEASE_MS = 20_000;
-/** How long a heartbeat is held while there is nothing to say; the worker sends the next one at once. */
-const HOLD_MS = 4_000;
+/** The part of the lease for which a heartbeat is held while there is nothing to say; the worker sends the next one at once. */
+const HOLD = 0.2;
 /** The protocol between API and workers. It changes only when older workers cannot be served any more. */
 const EXECUTION_PROTOCOL = 1;
 
@@ -51,6 +51,7 @@ const params = z.object({ worker_id: int(1) });
 
 export const executionWorkers: Resource = (app, options) => {
   const { database, wakeUps } = options;
+  const leaseMs = options.execution?.workerLeaseMs ?? WORKER_LEASE_MS;
   const tags = ["Task execution"];
   const access = new ExecutionAccess(options);
   const watch = new OrderWatch(wakeUps);
@@ -78,10 +79,10 @@ export const executionWorkers: Resource = (app, options) => {
       const id = await registerWorker(
         database,
         { ...worker, queues: assignment === null ? (queues ?? ["default"]) : null },
-        { leaseMs: WORKER_LEASE_MS, tokenId: access.tokenOf(request), assignment },
+        { leaseMs, tokenId: access.tokenOf(request), assignment },
       );
       reply.code(201);
-      return { worker: id, lease_ms: WORKER_LEASE_MS };
+      return { worker: id, lease_ms: leaseMs };
     },
   );
 
@@ -96,9 +97,9 @@ export const executionWorkers: Resource = (app, options) => {
       const worker = request.params.worker_id;
       const { assignments, free_slots: freeSlots, is_draining: knowsDrain, stopping } = request.body;
       await access.requireWorker(request, worker);
-      if (!(await renewWorker(database, worker, { leaseMs: WORKER_LEASE_MS, freeSlots }))) throw gone(worker);
+      if (!(await renewWorker(database, worker, { leaseMs, freeSlots }))) throw gone(worker);
       const known = new Set(stopping);
-      const until = performance.now() + HOLD_MS;
+      const until = performance.now() + HOLD * leaseMs;
       for (;;) {
         const seen = watch.mark();
         const found = await workerOrders(database, worker, assignments);
@@ -125,7 +126,7 @@ export const executionWorkers: Resource = (app, options) => {
     async (request, reply) => {
       const worker = request.params.worker_id;
       await access.requireWorker(request, worker);
-      await endWorkers(database, [worker], { state: "stopped", reason: "its worker has stopped" });
+      await endWorkers(database, [worker], "stopped");
       return reply.code(204).send(null);
     },
   );

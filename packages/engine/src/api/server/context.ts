@@ -48,6 +48,8 @@ export interface ApiOptions {
 interface ExecutionParts {
   readonly answer: AnswerRequest;
   readonly fetchBundle: (hash: string) => Promise<BundleText>;
+  /** A worker is lost when it has sent no heartbeat for this long. */
+  readonly workerLeaseMs?: number | undefined;
 }
 
 export type Change =

@@ -23,6 +23,8 @@ const SWEEP_MS = 2_000;
 /** Messages of one pipeline; several are sent in parallel. */
 const BATCH = 250;
 const PAGE = 500;
+/** Assignments that one sweep checks at most; the next sweep continues after them. */
+const MOST_CHECKED = 10_000;
 
 export class QueueLauncher implements Launcher {
   readonly #options: QueueLauncherOptions;
@@ -31,6 +33,8 @@ export class QueueLauncher implements Launcher {
   #outage: Outage | null = null;
   #timer: NodeJS.Timeout | null = null;
   #sweeping: Promise<void> | null = null;
+  /** Where the next sweep continues. */
+  #after: UnclaimedAssignment | undefined;
 
   constructor(options: QueueLauncherOptions) {
     this.#options = options;
@@ -86,27 +90,31 @@ export class QueueLauncher implements Launcher {
       });
   }
 
-  /** Reads on while messages are missing: after a loss of all data, the whole backlog is sent again. */
+  /** Checks the whole backlog, and not only its beginning: a queue without workers must not hide the others. */
   async #resend(): Promise<void> {
     const host = this.#host;
     if (host === null) return;
     const waitedMs = this.#options.sweepMs ?? SWEEP_MS;
-    for (let after: UnclaimedAssignment | undefined; ; ) {
+    for (let checked = 0; checked < MOST_CHECKED && this.#timer !== null; checked += PAGE) {
+      const after = this.#after;
       const page = await host.unclaimed({ waitedMs, limit: PAGE, ...(after && { after }) });
       const missing = await this.#missing(page);
       if (missing.length > 0) {
         host.logger.info("sending assignments again", { messages: missing.length });
         await this.#send(missing);
       }
-      after = page.at(-1);
-      if (missing.length === 0 || page.length < PAGE) return;
+      this.#after = page.length < PAGE ? undefined : page.at(-1);
+      if (this.#after === undefined) return;
     }
   }
 
   async #missing(page: readonly UnclaimedAssignment[]): Promise<UnclaimedAssignment[]> {
-    const messages = page.map(({ id, queue }) => this.#queue(queue).getJob(id));
+    const messages = page.map(async ({ id, queue: name }) => {
+      const queue = this.#queue(name);
+      return (await queue.backend.client).hexists(queue.toKey(id), "name");
+    });
     const found = await this.#within(Promise.all(messages));
-    return page.filter((_, at) => found[at] === undefined);
+    return page.filter((_, at) => found[at] === 0);
   }
 
   #queue(name: string): Queue {

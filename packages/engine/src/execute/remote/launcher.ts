@@ -16,7 +16,7 @@ export interface LaunchRequest {
 /** What a launcher may ask of its executor. */
 export interface LauncherHost {
   readonly logger: Logger;
-  /** Assignments that no worker has claimed for `waitedMs`, oldest first, after the one given. */
+  /** Assignments that no worker has claimed for `waitedMs`, by queue, oldest first, after the one given. */
   unclaimed(page: {
     readonly waitedMs: number;
     readonly after?: UnclaimedAssignment;
@@ -29,7 +29,8 @@ export interface LauncherHost {
 }
 
 export interface UnclaimedAssignment extends LaunchRequest {
-  readonly created_at: Date;
+  /** With microseconds. */
+  readonly created_at: string;
 }
 
 export interface Launcher {

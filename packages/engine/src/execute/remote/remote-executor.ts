@@ -64,7 +64,7 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
     this.#options = options;
     this.#inserts = new WriteQueue({
       write: (batch) => this.#insert(batch),
-      failed: (batch, error) => this.#notStored(batch, error),
+      failed: (assignment, error, isTransient) => this.#notStored(assignment, error, isTransient),
       logger,
       what: "store assignments",
     });
@@ -107,6 +107,10 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
       this.#unstored.delete(attempt);
       queueMicrotask(() => this.#neverRan(attempt, { ...how, reason }));
     }
+  }
+
+  isStored(attempt: string): boolean {
+    return this.#inFlight.has(attempt) && !this.#unstored.has(attempt);
   }
 
   adopt(attempts: readonly AdoptedAttempt[]): void {
@@ -174,29 +178,23 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
   ): Promise<void> {
     const { database, launcher, onCancels } = this.#options;
     const orders = new Map(batch.map(({ assignment, order }) => [assignment, order]));
-    const unclaimed = await cancelAssignments(database, orders as unknown as Map<string, Json>);
-    if (unclaimed.length > 0) launcher.withdraw?.(unclaimed);
-    for (const id of unclaimed) this.#neverRan(id, orders.get(id) ?? ABANDONED);
-    if (unclaimed.length < orders.size) onCancels();
+    const unheld = await cancelAssignments(database, orders as unknown as Map<string, Json>);
+    if (unheld.length > 0) launcher.withdraw?.(unheld);
+    for (const id of unheld) this.#neverRan(id, orders.get(id) ?? ABANDONED);
+    if (unheld.length < orders.size) onCancels();
   }
 
-  /** The batch of one invalid item is rejected as a whole: the others are written one by one. */
-  #notStored(batch: readonly Assignment[], error: unknown): void {
-    if (batch.length > 1) {
-      for (const assignment of batch)
-        void this.#insert([assignment]).catch((cause) => this.#notStored([assignment], cause));
-      return;
-    }
-    for (const { id, kind } of batch) {
-      this.#unstored.delete(id);
-      const facts = dispatchFacts(error);
-      if (kind === "callback") this.#report({ type: "callbackEnded", callbackId: id, error: facts });
-      else if (kind === "reaction")
-        this.#report({ type: "reactionEnded", reactionId: id, action: null, error: facts });
-      else {
-        const outcome = { kind: "failed", error: facts, retry: true } as const;
-        this.#report({ type: "ended", attempt: id, at: Date.now(), outcome });
-      }
+  /** If the database was away until the executor was stopped, the assignment is started again by the next owner. */
+  #notStored({ id, kind }: Assignment, error: unknown, isTransient: boolean): void {
+    this.#unstored.delete(id);
+    const facts = dispatchFacts(error);
+    if (kind === "callback") this.#report({ type: "callbackEnded", callbackId: id, error: facts });
+    else if (kind === "reaction")
+      this.#report({ type: "reactionEnded", reactionId: id, action: null, error: facts });
+    else {
+      const lost = { kind: "lost", reason: facts.message } as const;
+      const outcome = isTransient ? lost : ({ kind: "failed", error: facts, retry: true } as const);
+      this.#report({ type: "ended", attempt: id, at: Date.now(), outcome });
     }
   }
 

@@ -11,8 +11,8 @@ const MOST = 1_000;
 export interface WriteQueueOptions<T> {
   /** May be called again with the same items. */
   readonly write: (batch: readonly T[]) => Promise<void>;
-  /** The items cannot be written. */
-  readonly failed: (batch: readonly T[], error: unknown) => void;
+  /** The item cannot be written. `isTransient`: not now, and the queue is closed. */
+  readonly failed: (item: T, error: unknown, isTransient: boolean) => void;
   readonly logger: Logger;
   /** For the log, e.g. "store assignments". */
   readonly what: string;
@@ -54,9 +54,15 @@ export class WriteQueue<T> {
         const isRepeatable = isTransient(error) || error instanceof CommitUnknownError;
         const { failed, logger, what } = this.#options;
         const facts = { items: batch.length, error: messageOf(error) };
+        if (!isRepeatable && batch.length > 1) {
+          // The database rejects a batch with one invalid item as a whole.
+          for (const item of batch) await this.#writeOne([item]);
+          return;
+        }
         if (!isRepeatable || this.#isClosed) {
           logger.error(`cannot ${what}`, facts);
-          return failed(batch, error);
+          for (const item of batch) failed(item, error, isRepeatable);
+          return;
         }
         logger.warn(`cannot ${what}, retrying`, facts);
         await sleep(waitMs);

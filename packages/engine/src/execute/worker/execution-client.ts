@@ -32,6 +32,11 @@ export class ExecutionError extends Error {
   get isTransient(): boolean {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
+
+  /** The server rejects what was sent: another content may be accepted. */
+  get isOfContent(): boolean {
+    return this.status === 400 || this.status === 413 || this.status === 422;
+  }
 }
 
 export class ExecutionClient {

@@ -13,6 +13,16 @@ export interface Claimed {
   /** The id under which the worker claimed it. */
   readonly worker: number;
   readonly assignment: Assignment;
+  /** It was cancelled or superseded after an earlier claim whose answer was lost: it must not run. */
+  readonly isVoid: boolean;
+}
+
+interface ClaimAnswer {
+  readonly claimed: readonly {
+    readonly token: string;
+    readonly assignment: Assignment;
+    readonly is_void: boolean;
+  }[];
 }
 
 export interface ReportItem {
@@ -64,16 +74,18 @@ export class WorkerCalls {
       ...how,
       send: async (ids: readonly string[]) => {
         const id = worker();
-        const { claimed } = await client.post<{ claimed: Omit<Claimed, "worker">[] }>("claims", {
-          worker: id,
-          ids,
-        });
-        const found = new Map(claimed.map((each) => [each.assignment.id, { ...each, worker: id }]));
+        const { claimed } = await client.post<ClaimAnswer>("claims", { worker: id, ids });
+        const found = new Map(
+          claimed.map(({ assignment, is_void: isVoid, token }) => {
+            return [assignment.id, { assignment, isVoid, token, worker: id }];
+          }),
+        );
         return ids.map((id) => found.get(id) ?? null);
       },
     });
     this.#reports = new BatchedCall({
       ...how,
+      lengthOf: ({ content }: ReportItem) => JSON.stringify(content).length,
       send: async (items: readonly ReportItem[]) => {
         const id = worker();
         const now = performance.now();

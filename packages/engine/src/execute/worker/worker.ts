@@ -12,6 +12,7 @@ import type { Logger } from "../../service/logger.ts";
 import { Outage } from "../../service/outage.ts";
 import type { Assignment, CancelTerms, ExecutorEvent, LeaseTerm } from "../contract.ts";
 import type { LocalExecutor } from "../local/local-executor.ts";
+import { rejectedEnd, unstartedEnd } from "./engine-ends.ts";
 import type { ExecutionClient } from "./execution-client.ts";
 import { ExecutionError } from "./execution-client.ts";
 import { type Claimed, revived, type WorkerCalls } from "./worker-calls.ts";
@@ -39,8 +40,13 @@ export interface WorkerOptions {
 
 /** The protocol of the task execution API that this code speaks. */
 const PROTOCOL = 1;
-const MARGIN_MS = 3_000;
+/** The part of the lease in which running attempts are stopped: the clocks of worker and database may drift. */
+const MARGIN = 0.15;
+/** The API holds a heartbeat for a fifth of the lease. One that takes longer than this part of it has no answer. */
+const HEARTBEAT_TIMEOUT = 0.4;
 const RETRY_MS = 500;
+/** Time for the last reports, and for the end of the registration, while the API is away. */
+const LAST_CALLS_MS = 3_000;
 /** The start of a short attempt is reported with its end. */
 const START_WAIT_MS = 25;
 
@@ -115,8 +121,9 @@ export class Worker {
       const claimed = await this.#options.calls.claim(id);
       if (claimed === null) return false;
       const { promise, resolve: ended } = Promise.withResolvers<void>();
-      this.#running.set(id, { claim: claimed, ended, isStopping: false, start: null });
-      this.#options.executor.submit([readable(claimed.assignment)]);
+      this.#running.set(id, { claim: claimed, ended, isStopping: claimed.isVoid, start: null });
+      if (claimed.isVoid) this.#end(id, unstartedEnd(claimed.assignment));
+      else this.#options.executor.submit([readable(claimed.assignment)]);
       this.#claiming.delete(id);
       await promise;
       return true;
@@ -146,18 +153,18 @@ export class Worker {
     if (this.#state !== "running") return;
     await this.#options.executor.stop(graceMs);
     this.#state = "stopping";
-    await this.#options.calls.idle();
+    await within(this.#options.calls.idle(), LAST_CALLS_MS);
     this.#state = "stopped";
-    await this.#options.client.delete(`workers/${this.#id}`).catch((error) =>
+    const signOff = this.#options.client.delete(`workers/${this.#id}`).catch((error) =>
       // Its lease expires.
       this.#options.logger.warn("cannot sign off", { error: messageOf(error) }),
     );
-    await this.#heartbeats;
+    await within(Promise.all([signOff, this.#heartbeats]), LAST_CALLS_MS);
   }
 
   async #register(signal?: AbortSignal): Promise<void> {
     const { client, executor, identity, logger } = this.#options;
-    for (;;) {
+    while (this.isWanted) {
       const started = performance.now();
       try {
         const body = { ...identity, protocol: PROTOCOL };
@@ -179,7 +186,7 @@ export class Worker {
 
   #term(started: number): LeaseTerm {
     const endsAt = started + this.#leaseMs;
-    return { trustedUntil: endsAt - MARGIN_MS, endsAt };
+    return { trustedUntil: endsAt - MARGIN * this.#leaseMs, endsAt };
   }
 
   /** One heartbeat after the other: the API holds each until there is something to say, or for a few seconds. */
@@ -189,12 +196,14 @@ export class Worker {
       const started = performance.now();
       try {
         const ids = [...this.#running.keys()];
-        const orders = await client.post<Orders>(`workers/${this.#id}/heartbeat`, {
+        const state = {
           assignments: ids,
           stopping: ids.filter((id) => this.#running.get(id)?.isStopping),
           free_slots: executor.slots().free,
           is_draining: this.#isDraining,
-        });
+        };
+        const timeoutMs = HEARTBEAT_TIMEOUT * this.#leaseMs;
+        const orders = await client.post<Orders>(`workers/${this.#id}/heartbeat`, state, timeoutMs);
         executor.extendLease(this.#term(started));
         this.#outage.passed();
         this.#follow(orders);
@@ -274,29 +283,46 @@ export class Worker {
     if (start) clearTimeout(start.timer);
     running.start = null;
     const started = start && { pid: start.pid, beforeMs: Math.round(at - start.at) };
-    const end = { type: "ended", content: { ...content, started }, at } as const;
     // Its slot is free: the next assignment is claimed while this end is being reported.
     running.ended();
-    void this.#report(id, running, end).then(() => {
+    void this.#reportEnd(id, running, { ...content, started }).then(() => {
       this.#running.delete(id);
       if (this.#running.size === 0) this.#onEmpty?.();
     });
   }
 
+  /** Without a stored end, the assignment would be started again: an end that the API rejects becomes a failure. */
+  async #reportEnd(id: string, running: Running, content: Json): Promise<void> {
+    const report = { type: "ended", at: performance.now() } as const;
+    const rejection = await this.#report(id, running, { ...report, content });
+    if (rejection === null) return;
+    await this.#report(id, running, { ...report, content: rejectedEnd(running.claim.assignment, rejection) });
+  }
+
+  /** Returns the error if the API rejects the content. */
   async #report(
     id: string,
     { claim: { token, worker } }: Running,
     report: { readonly type: "started" | "ended"; readonly content: Json; readonly at: number },
-  ): Promise<void> {
+  ): Promise<ExecutionError | null> {
     const { calls, logger } = this.#options;
     try {
       const counts = await calls.report({ id, worker, token, ...report });
       if (!counts) logger.debug("report of a superseded attempt", { attempt: id, type: report.type });
     } catch (error) {
-      // Registered again meanwhile: the token is that of the former worker.
       logger.warn("report rejected", { attempt: id, type: report.type, error: messageOf(error) });
+      if (error instanceof ExecutionError && error.isOfContent) return error;
     }
+    return null;
   }
+}
+
+/** Resolves after `ms` at the latest. */
+async function within(work: Promise<unknown>, ms: number): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const timer = setTimeout(late.resolve, ms);
+  await Promise.race([work, late.promise]);
+  clearTimeout(timer);
 }
 
 /** Large inputs arrive as plain JSON. */

@@ -70,11 +70,11 @@ export class ActiveAttempts {
     return new Set(local.map(({ runId }) => runId));
   }
 
-  /** The number of attempts of a run on other machines. */
-  remoteOf(runId: number): number {
-    return this.#held
-      .values()
-      .reduce((sum, held) => sum + (held.runId === runId && held.executor.remote ? 1 : 0), 0);
+  /** The number of attempts of a run that its next owner would adopt. */
+  adoptableOf(runId: number): number {
+    const isAdoptable = ([attempt, held]: [string, Held]) =>
+      held.runId === runId && held.executor.remote?.isStored(attempt) === true;
+    return this.#held.entries().filter(isAdoptable).toArray().length;
   }
 
   add(admitted: readonly Admitted[]): void {
@@ -141,6 +141,12 @@ export class ActiveAttempts {
     const remote = this.#removeRemote((held) => held.runId === runId);
     for (const [executor, attempts] of remote) executor.remote?.abandon(attempts);
     for (const [attempt, held] of this.#held) if (held.runId === runId) this.cancel(attempt, reason);
+  }
+
+  /** The end of the run is stored: nobody reads the ends of its remote attempts, which are stopped. */
+  endRun(runId: number): void {
+    const remote = this.#removeRemote((held) => held.runId === runId);
+    for (const [executor, attempts] of remote) executor.remote?.abandon(attempts);
   }
 
   /** Other jobs may own all runs. Remote attempts continue for them. */

@@ -11,7 +11,8 @@ import { READ_LIMIT, readReports, type StoredReport } from "../../store/execute/
 
 export interface ReportReceivers {
   readonly attempt: (report: AttemptReport) => void;
-  readonly callback: (id: string, error: ErrorFacts | null) => void;
+  /** Resolves when the end of the callback is handled; never rejects. `lost`: its worker did not report the end. */
+  readonly callback: (id: string, end: { error: ErrorFacts | null } | { lost: string }) => Promise<void>;
   readonly reaction: (id: string, answer: { action: SignalAction | null; error: ErrorFacts | null }) => void;
 }
 
@@ -45,11 +46,13 @@ export class StoredReports {
     try {
       const rows = await readReports(this.#database, jobId, this.#known);
       if (rows.length === READ_LIMIT) this.#isDue = true;
-      for (const row of rows) this.#known.add(row.id);
-      const answered = rows.filter(({ kind }) => kind === "reaction").map((row) => row.assignment_id);
-      // The answer is in memory now. If this job dies, the next owner asks again.
-      await deleteAssignments(this.#database, answered);
       for (const row of rows) this.#receive(row);
+      // The answer is in memory now. If this job dies, the next owner asks again.
+      const answered = rows.filter(({ kind, type }) => kind === "reaction" && type === "ended");
+      await deleteAssignments(
+        this.#database,
+        answered.map((row) => row.assignment_id),
+      );
     } catch (error) {
       this.#isDue = true;
       throw error;
@@ -69,6 +72,7 @@ export class StoredReports {
   #receive(row: StoredReport): void {
     const { assignment_id: id, content, hostname, kind, type, worker_job: workerJob } = row;
     if (kind === "attempt") {
+      this.#known.add(row.id);
       const stored = { report: row.id, runId: row.dag_run_id ?? 0, workerJob, hostname };
       const about = { attempt: id, at: row.at.getTime(), stored };
       const end = content as unknown as EndContent;
@@ -82,12 +86,17 @@ export class StoredReports {
       if (type === "ended") this.#receivers.attempt({ ...about, type, outcome: outcomeOf(end) });
       return;
     }
-    this.#known.delete(row.id);
     if (type === "started") return;
     const end = content as unknown as EndContent;
-    const error = "lost" in end ? stopped(end.lost) : "error" in end ? end.error : null;
-    if (kind === "callback") this.#receivers.callback(id, error);
-    else this.#receivers.reaction(id, { action: ("action" in end && end.action) || null, error });
+    if (kind === "callback") {
+      const what = "lost" in end ? end : { error: "error" in end ? end.error : null };
+      // Until its row is deleted it must not be read again.
+      this.#known.add(row.id);
+      void this.#receivers.callback(id, what).then(() => this.#known.delete(row.id));
+    } else {
+      const error = "lost" in end ? stopped(end.lost) : "error" in end ? end.error : null;
+      this.#receivers.reaction(id, { action: ("action" in end && end.action) || null, error });
+    }
   }
 }
 

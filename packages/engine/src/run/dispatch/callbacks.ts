@@ -7,15 +7,19 @@
  * that has run and could not be deleted stays active, and is deleted at the next heartbeat.
  */
 import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
-import type { CallbackAssignment } from "../../execute/contract.ts";
+import type { CallbackAssignment, Executor } from "../../execute/contract.ts";
 import { DEFAULT_QUEUE } from "../../model/index.ts";
+import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
+import { deleteAssignments } from "../../store/execute/assignments.ts";
 import type { ServedDags } from "../../store/job/served-dags.ts";
 import {
   ADOPT_LIMIT,
   adoptCallbacks,
+  deletedCallbacks,
   loadCallbacks,
+  loseCallback,
   type StoredCallback,
 } from "../../store/notify/callbacks.ts";
 import { endCallbacks } from "../../store/notify/deliveries.ts";
@@ -37,7 +41,8 @@ const MAX_DEATHS = 3;
 
 export class Callbacks {
   readonly #options: CallbacksOptions;
-  readonly #running = new Set<string>();
+  /** Active callbacks with their executor; null: not submitted to it yet. */
+  readonly #running = new Map<string, Executor | null>();
   /** Callbacks that have run and whose row is not deleted, with the error if they threw. */
   readonly #ran = new Map<string, string | null>();
   readonly #resting = new Map<string, { readonly restMs: number; readonly until: number }>();
@@ -49,15 +54,18 @@ export class Callbacks {
     this.#options = options;
   }
 
-  /** The number of active callbacks. */
-  get size(): number {
-    return this.#running.size;
+  /** The number of active callbacks that end with this process. */
+  get localSize(): number {
+    return this.#running
+      .values()
+      .filter((executor) => !executor?.remote)
+      .toArray().length;
   }
 
   /** Never rejects: a callback that could not be submitted is adopted at a later heartbeat. */
   async submit(ids: readonly string[]): Promise<void> {
     if (ids.length === 0) return;
-    for (const id of ids) this.#running.add(id);
+    for (const id of ids) this.#running.set(id, null);
     const missing = new Set(ids);
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
@@ -76,19 +84,44 @@ export class Callbacks {
     return this.#running.size > 0;
   }
 
-  /** At every sweep: adopts the callbacks of jobs that have ended, and those that this job dropped. */
-  async adopt(jobId: number): Promise<void> {
+  /** At every sweep: adopts the callbacks of jobs that have ended, and those that this job dropped. Returns their number. */
+  async adopt(jobId: number): Promise<number> {
     const { dags, database } = this.#options;
     if (this.#ran.size > 0) await this.#delete(new Map(this.#ran));
+    // Deleted with their runs: no worker reports their end.
+    if (this.#running.size > 0)
+      for (const id of await deletedCallbacks(database, [...this.#running.keys()])) this.#forget(id);
     const now = performance.now();
     const resting = [...this.#resting].filter(([, { until }]) => until > now).map(([id]) => id);
-    for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; ) {
-      const ids = await adoptCallbacks(database, jobId, [...this.#running, ...resting], dags);
+    let sum = 0;
+    for (let adopted = ADOPT_LIMIT; adopted === ADOPT_LIMIT; sum += adopted) {
+      const ids = await adoptCallbacks(database, jobId, [...this.#running.keys(), ...resting], dags);
       await this.submit(ids);
       adopted = ids.length;
     }
     // Due and not adopted: deleted with its run, or adopted by another job.
     for (const [id, { until }] of this.#resting) if (until <= now && !this.#running.has(id)) this.#forget(id);
+    return sum;
+  }
+
+  /** As `ended`, of a callback that a worker has run: its assignment is deleted first, so that another one can follow. */
+  async endedRemotely(id: string, error: ErrorFacts | null): Promise<void> {
+    try {
+      if (error !== null) await deleteAssignments(this.#options.database, [id]);
+      await this.ended(id, error);
+    } catch (cause) {
+      this.#drop(id, cause);
+    }
+  }
+
+  /** The worker that ran it has died: another one runs it again, like an attempt. */
+  async lost(id: string, reason: string): Promise<void> {
+    try {
+      if (await loseCallback(this.#options.database, id)) await this.submit([id]);
+      else this.#forget(id);
+    } catch (cause) {
+      this.#drop(id, `${reason}; ${messageOf(cause)}`);
+    }
   }
 
   /**
@@ -139,7 +172,9 @@ export class Callbacks {
       conf: row.conf,
       logKey: logKey(row),
     };
-    this.#options.executors.of(row.executor).submit([callback]);
+    const executor = this.#options.executors.of(row.executor);
+    this.#running.set(row.id, executor);
+    executor.submit([callback]);
   }
 
   async #delete(ran: ReadonlyMap<string, string | null>): Promise<void> {

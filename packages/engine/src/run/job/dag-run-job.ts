@@ -149,8 +149,10 @@ export abstract class DagRunJob extends JobLoop {
   }
 
   /** Adopts callbacks of dead jobs, and those that this job could not submit. */
-  protected adoptCallbacks(): Promise<void> {
-    return this.#parts.callbacks.adopt(this.lease.jobId);
+  protected async adoptCallbacks(): Promise<void> {
+    const adopted = await this.#parts.callbacks.adopt(this.lease.jobId);
+    // Workers may have reported their ends to a dead job.
+    if (adopted > 0) this.#parts.storedReports.requestRead();
   }
 
   /** Workers may have stored reports. */
@@ -278,6 +280,7 @@ export abstract class DagRunJob extends JobLoop {
     for (const { runId } of batch.ends) {
       const actor = this.actors.get(runId);
       if (!actor) continue;
+      this.#parts.activeAttempts.endRun(runId);
       this.#forget(actor);
       this.onRunEnded(actor);
     }

@@ -110,7 +110,7 @@ export abstract class DrainingJob extends NotifiedJob {
 
   get #isEmpty(): boolean {
     const { callbacks, activeAttempts } = this.load;
-    return this.actors.size + activeAttempts.localSize + callbacks.size === 0;
+    return this.actors.size + activeAttempts.localSize + callbacks.localSize === 0;
   }
 
   async #release(draining: Draining): Promise<void> {
@@ -146,13 +146,13 @@ export abstract class DrainingJob extends NotifiedJob {
     }
   }
 
-  /** Runs with attempts that end with this process, and runs whose last decision may not be stored. */
+  /** Runs with attempts that end with this process or are not stored yet, and runs whose last decision may not be stored. */
   #kept(): Set<number> {
     const { activeAttempts, stale } = this.load;
     const kept = new Set([...activeAttempts.localRuns(), ...stale]);
     for (const { id, model } of this.actors.values()) {
       const { queued, running, restarting } = model.counts.byState;
-      if (queued + running + restarting > activeAttempts.remoteOf(id)) kept.add(id);
+      if (queued + running + restarting > activeAttempts.adoptableOf(id)) kept.add(id);
     }
     return kept;
   }

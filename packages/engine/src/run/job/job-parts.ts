@@ -63,7 +63,8 @@ export class JobParts {
     this.poison = new PoisonReports(logger);
     this.storedReports = new StoredReports(database, {
       attempt: (report) => mailbox.post(report, report.attempt),
-      callback: (id, error) => void this.callbacks.ended(id, error),
+      callback: (id, end) =>
+        "lost" in end ? this.callbacks.lost(id, end.lost) : this.callbacks.endedRemotely(id, end.error),
       reaction: (reactionId, end) => this.driving.answered({ type: "reactionEnded", reactionId, ...end }),
     });
     this.waits = new Waits(database, admission, actors);

@@ -9,6 +9,7 @@
 import type { Topic } from "../../job/wake-up.ts";
 import { planner } from "../../model/calendar/planner.ts";
 import { pauseAfterFailures } from "../../store/dag/failure-pause.ts";
+import { dropUnreadReports } from "../../store/execute/reports.ts";
 import { liveDrivers } from "../../store/job/job-lease.ts";
 import { createDueRuns, nextDueIn, planContinuous } from "../../store/plan/due-runs.ts";
 import {
@@ -168,6 +169,7 @@ export class SchedulerJob extends DrainingJob {
     if (isSweep) this.#untilSweep = SWEEP_EVERY;
     if (isSweep) this.requestPolls("");
     if (isSweep) this.#pendingReads = EVERYTHING;
+    if (isSweep) await dropUnreadReports(this.database);
     // The backfill host in this process does not sweep by itself.
     if (isSweep) this.wakeUps.sendHere("backfills");
     if (this.lease.someoneLeft) this.wakeUps.sendHere("jobs");

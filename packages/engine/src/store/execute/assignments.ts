@@ -37,12 +37,22 @@ const NEW = new RowArrays<NewAssignment>({
   content: ["json", ({ content }) => content],
 });
 
-/** SQL: the attempt of assignment `a` is current; other kinds have no successor. */
+/** SQL: a job reads the reports of assignment `a`: the owner of its run, or of its callback. */
+export const hasReader = (a: string) =>
+  `(CASE ${a}.kind WHEN 'callback' THEN EXISTS (SELECT FROM callback c WHERE c.id = ${a}.id)
+    ELSE EXISTS (SELECT FROM dag_run r WHERE r.id = ${a}.dag_run_id AND r.state = 'running') END)`;
+
+/** SQL: assignment `a` may run: its attempt is current, or its callback or the run of its reaction still exists. */
 export const isCurrent = (a: string) =>
-  `(${a}.kind <> 'attempt' OR EXISTS (
+  `(CASE ${a}.kind WHEN 'attempt' THEN EXISTS (
       SELECT FROM task_instance t
       WHERE t.dag_run_id = ${a}.dag_run_id AND t.task_id = ${a}.task_id AND t.map_index = ${a}.map_index
-        AND t.attempt = ${a}.id AND t.state IN ('queued', 'running', 'restarting')))`;
+        AND t.attempt = ${a}.id AND t.state IN ('queued', 'running', 'restarting'))
+    ELSE ${hasReader(a)} END)`;
+
+/** SQL: the end of assignment `a` is reported. */
+export const hasEnded = (a: string) =>
+  `EXISTS (SELECT FROM report e WHERE e.assignment_id = ${a}.id AND e.type = 'ended')`;
 
 /** Repeated after a lost answer, or by the next owner of a callback, it changes nothing. */
 const INSERT = statement(
@@ -58,29 +68,45 @@ export async function insertAssignments(db: Connection, rows: readonly NewAssign
 }
 
 /**
- * The row lock decides against a concurrent cancel or claim. A claim is repeated by its worker after a lost answer. The
- * worker of a pod has no queues: its token names the assignment.
+ * The row lock decides against a concurrent cancel or claim; the lock of the worker's row decides against the statement that
+ * declares it dead (store/job/job-lease.ts). A worker claims again what it holds if an answer was lost: if the assignment
+ * must not run any more, it is `void`, and its worker reports the end without running it. The worker of a pod has no
+ * queues: its token names the assignment. Nobody else deletes a superseded assignment whose scheduler died before its
+ * cancel.
  */
 const CLAIM = statement(
   "assignment-claim",
-  `WITH free AS (
-     SELECT a.id FROM assignment a, job j
-     WHERE a.id = ANY($2::uuid[]) AND j.id = $1 AND j.state = 'running'
-       AND (j.queues IS NULL OR a.queue = ANY(j.queues))
-       AND (a.worker_job IS NULL OR a.worker_job = $1) AND a.cancel IS NULL AND ${isCurrent("a")}
+  `WITH worker AS (
+     SELECT id, queues FROM job WHERE id = $1 AND kind = 'worker' AND state = 'running' FOR SHARE
+   ), free AS (
+     SELECT a.id FROM assignment a, worker w
+     WHERE a.id = ANY($2::uuid[]) AND NOT ${hasEnded("a")}
+       AND (a.worker_job = w.id
+            OR a.worker_job IS NULL AND a.cancel IS NULL AND (w.queues IS NULL OR a.queue = ANY(w.queues)) AND ${isCurrent("a")})
      ORDER BY a.id FOR NO KEY UPDATE OF a
+   ), superseded AS (
+     DELETE FROM assignment WHERE id IN (
+       SELECT a.id FROM assignment a
+       WHERE a.id = ANY($2::uuid[]) AND a.worker_job IS NULL AND NOT ${isCurrent("a")} FOR UPDATE SKIP LOCKED)
    )
    UPDATE assignment a SET worker_job = $1, claimed_at = coalesce(a.claimed_at, now())
    FROM free WHERE a.id = free.id
-   RETURNING a.id, a.content`,
+   RETURNING a.id, a.content, (a.cancel IS NOT NULL OR NOT ${isCurrent("a")}) AS is_void`,
 );
 
-/** The claimed ones among these; the others are superseded, cancelled, or claimed by another worker. */
+export interface ClaimedAssignment {
+  readonly id: string;
+  readonly content: Json;
+  /** It was cancelled or superseded after the worker had claimed it. */
+  readonly is_void: boolean;
+}
+
+/** The claimed ones among these; the others are superseded, cancelled, ended, or claimed by another worker. */
 export function claimAssignments(
   db: Connection,
   workerJob: number,
   ids: readonly string[],
-): Promise<{ readonly id: string; readonly content: Json }[]> {
+): Promise<ClaimedAssignment[]> {
   return db.rows(CLAIM, [workerJob, ids]);
 }
 
@@ -99,7 +125,7 @@ export async function readAssignments(
   return new Map(rows.map(({ content, id }) => [id, content]));
 }
 
-/** Stops these: an unclaimed one is deleted and returned, the worker of a claimed one is notified. */
+/** Stops these: an unclaimed one is deleted, the worker of a claimed one is notified. Returns those without a worker. */
 const CANCEL = statement(
   "assignment-cancel",
   `WITH wanted AS (
@@ -111,10 +137,11 @@ const CANCEL = statement(
    ), claimed AS (
      UPDATE assignment a SET cancel = w.cancel FROM wanted w WHERE a.id = w.id AND w.worker_job IS NOT NULL
    )
-   SELECT id FROM unclaimed`,
+   SELECT u.id FROM unnest($1::uuid[]) AS u(id)
+   WHERE NOT EXISTS (SELECT FROM wanted w WHERE w.id = u.id AND w.worker_job IS NOT NULL)`,
 );
 
-/** Returns the ids that no worker had claimed: they will never run. */
+/** Returns the ids that no worker has: their end will never be reported. */
 export async function cancelAssignments(
   db: Connection,
   cancels: ReadonlyMap<string, Json>,
@@ -181,29 +208,31 @@ export interface WaitingAssignment {
   readonly id: string;
   readonly queue: string;
   readonly priority: number;
-  readonly created_at: Date;
+  /** As text, because a page may end between two rows of the same millisecond. */
+  readonly created_at: string;
 }
 
+/** In the order of the index `assignment_waiting`: a page reads no more rows than it returns. */
 const UNCLAIMED = statement(
   "assignment-unclaimed",
-  `SELECT id, queue, priority, created_at FROM assignment
+  `SELECT id, queue, priority, created_at::text FROM assignment
    WHERE executor = $1 AND worker_job IS NULL AND created_at < now() - $2 * interval '1 millisecond'
-     AND (created_at, id) > ($3::timestamptz, $4::uuid)
-   ORDER BY created_at, id LIMIT $5`,
+     AND (queue, created_at, id) > ($3, $4::timestamptz, $5::uuid)
+   ORDER BY queue, assignment.created_at, id LIMIT $6`,
 );
 
-const BEGINNING = { created_at: new Date(0), id: "00000000-0000-0000-0000-000000000000" };
+const BEGINNING = { queue: "", created_at: "-infinity", id: "00000000-0000-0000-0000-000000000000" };
 
-/** Assignments that have waited for a worker for this long, oldest first, after `after`. */
+/** Assignments that have waited for a worker for this long, by queue, oldest first, after `after`. */
 export function unclaimedAssignments(
   db: Connection,
   executor: string,
   page: {
     readonly waitedMs: number;
-    readonly after?: Pick<WaitingAssignment, "created_at" | "id">;
+    readonly after?: Pick<WaitingAssignment, "created_at" | "id" | "queue">;
     readonly limit: number;
   },
 ): Promise<WaitingAssignment[]> {
-  const { created_at, id } = page.after ?? BEGINNING;
-  return db.rows(UNCLAIMED, [executor, page.waitedMs, created_at, id, page.limit]);
+  const { created_at, id, queue } = page.after ?? BEGINNING;
+  return db.rows(UNCLAIMED, [executor, page.waitedMs, queue, created_at, id, page.limit]);
 }

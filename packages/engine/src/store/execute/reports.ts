@@ -6,7 +6,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
-import type { AssignmentKind } from "./assignments.ts";
+import { type AssignmentKind, hasReader } from "./assignments.ts";
 
 type ReportType = "started" | "ended";
 
@@ -27,18 +27,13 @@ const NEW = new RowArrays<NewReport>({
   ago_ms: ["bigint", ({ agoMs }) => Math.round(agoMs)],
 });
 
-/**
- * The end of an attempt whose run has no owner has no reader: the assignment is deleted instead. A repeated report finds
- * its row, or no assignment any more.
- */
+/** An end without a reader deletes the assignment. A repeated report finds its row, or no assignment any more. */
 const INSERT = statement(
   "report-insert",
   `WITH given AS (
-     SELECT u.*, a.id IS NOT NULL AS is_held,
-            a.kind <> 'callback' AND r.state IS DISTINCT FROM 'running' AS is_unread
+     SELECT u.*, a.id IS NOT NULL AS is_held, a.id IS NOT NULL AND NOT ${hasReader("a")} AS is_unread
      FROM ${NEW.source} AS u
      LEFT JOIN assignment a ON a.id = u.id AND a.worker_job = u.worker_job
-     LEFT JOIN dag_run r ON r.id = a.dag_run_id
    ), stored AS (
      INSERT INTO report (assignment_id, type, content, at)
      SELECT id, type, content, now() - ago_ms * interval '1 millisecond' FROM given WHERE is_held AND NOT is_unread
@@ -70,6 +65,33 @@ const REPORT_LOST = statement(
 /** @param lost Reasons by assignment. Any process may report a loss; an earlier end counts. */
 export async function reportLost(db: Connection, lost: ReadonlyMap<string, string>): Promise<void> {
   if (lost.size > 0) await db.rows(REPORT_LOST, [[...lost.keys()], [...lost.values()]]);
+}
+
+/** What workers that have ended still had. The reports of a dead worker are not awaited. */
+const LOSE = statement(
+  "report-lose",
+  `INSERT INTO report (assignment_id, type, content, at)
+   SELECT a.id, 'ended', json_build_object('lost', concat_ws(' ', 'its worker', j.name, 'on', j.hostname,
+            CASE j.state WHEN 'stopped' THEN 'has stopped' ELSE 'is gone' END)), now()
+   FROM assignment a JOIN job j ON j.id = a.worker_job
+   WHERE j.state <> 'running'
+   ON CONFLICT (assignment_id, type) DO NOTHING`,
+);
+
+/** Belongs to the transaction that ends workers, after that statement: it must see all claims made before. */
+export const LOSE_CALL: Call = call(LOSE);
+
+/**
+ * Ends that no job reads, because their run or callback ended at the same moment, or before its worker was declared dead.
+ */
+const DROP_UNREAD = statement(
+  "report-drop-unread",
+  `DELETE FROM assignment a USING report r
+   WHERE r.assignment_id = a.id AND r.type = 'ended' AND NOT ${hasReader("a")}`,
+);
+
+export async function dropUnreadReports(db: Connection): Promise<void> {
+  await db.rows(DROP_UNREAD);
 }
 
 export interface StoredReport {

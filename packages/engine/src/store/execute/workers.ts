@@ -3,9 +3,10 @@
  * another job declares it dead, its assignments are reported as lost in the same statement (job/job-lease.ts).
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database/database.ts";
-import { statement } from "../database/statement.ts";
-import { isCurrent } from "./assignments.ts";
+import type { Connection, Database } from "../database/database.ts";
+import { call, statement } from "../database/statement.ts";
+import { hasEnded, isCurrent } from "./assignments.ts";
+import { LOSE_CALL } from "./reports.ts";
 
 export interface WorkerFacts {
   readonly name: string;
@@ -75,11 +76,11 @@ const ORDERS = statement(
   "worker-orders",
   `SELECT j.is_draining,
      (SELECT coalesce(json_agg(json_build_object('id', a.id, 'cancel', a.cancel)), '[]')
-      FROM assignment a WHERE a.worker_job = j.id AND a.cancel IS NOT NULL) AS cancels,
+      FROM assignment a WHERE a.worker_job = j.id AND a.cancel IS NOT NULL AND NOT ${hasEnded("a")}) AS cancels,
      ARRAY(SELECT u.id FROM unnest($2::uuid[]) AS u(id)
            WHERE NOT EXISTS (SELECT FROM assignment a WHERE a.id = u.id AND a.worker_job = j.id AND ${isCurrent("a")})) AS superseded,
      ARRAY(SELECT a.id FROM assignment a WHERE a.worker_job = j.id AND a.id <> ALL($2::uuid[])
-           AND NOT EXISTS (SELECT FROM report r WHERE r.assignment_id = a.id AND r.type = 'ended')) AS unknown
+           AND NOT ${hasEnded("a")}) AS unknown
    FROM job j WHERE j.id = $1 AND j.state = 'running'`,
 );
 
@@ -100,27 +101,28 @@ export async function workerOrders(
   return { cancels, isDraining, superseded, unknown };
 }
 
-/** Ends workers: what they still have is lost. Returns those that were running. */
+/** Ends workers, and wakes their held heartbeats. */
 const END = statement(
   "worker-end",
   `WITH ended AS (
      UPDATE job SET state = $2, ended_at = now(), lease_until = now()
      WHERE id = ANY($1) AND kind = 'worker' AND state = 'running' RETURNING id
-   ), lost AS (
-     INSERT INTO report (assignment_id, type, content, at)
-     SELECT a.id, 'ended', json_build_object('lost', $3::text), now() FROM ended JOIN assignment a ON a.worker_job = ended.id
-     ON CONFLICT (assignment_id, type) DO NOTHING
    )
-   SELECT id, pg_notify('tradewind', 'reports'), pg_notify('tradewind', 'jobs') FROM ended`,
+   SELECT id, pg_notify('tradewind', 'reports'), pg_notify('tradewind', 'jobs'), pg_notify('tradewind', 'assignments')
+   FROM ended`,
 );
 
-/** @param state "stopped": it ended by itself; "dead": a user removed it. */
+/**
+ * What they still have is lost. Returns those that were running.
+ * @param state "stopped": it ended by itself; "dead": a user removed it.
+ */
 export async function endWorkers(
-  db: Connection,
+  db: Database,
   ids: readonly number[],
-  { reason, state }: { readonly state: "stopped" | "dead"; readonly reason: string },
+  state: "stopped" | "dead",
 ): Promise<number[]> {
-  return (await db.rows<{ id: number }>(END, [ids, state, reason])).map(({ id }) => id);
+  const [ended = []] = await db.pipeline([call(END, ids, state), LOSE_CALL]);
+  return (ended as { id: number }[]).map(({ id }) => id);
 }
 
 const IS_OF_TOKEN = statement(

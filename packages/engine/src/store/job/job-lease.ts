@@ -5,7 +5,8 @@
  * are fenced by their generation.
  */
 import type { Connection, Database } from "../database/database.ts";
-import { statement } from "../database/statement.ts";
+import { call, statement } from "../database/statement.ts";
+import { LOSE_CALL } from "../execute/reports.ts";
 import type { ServedDags } from "./served-dags.ts";
 
 export type JobKind = "scheduler" | "dag_processor" | "triggerer" | "api" | "backfill" | "driver" | "worker";
@@ -44,19 +45,14 @@ const END = statement(
    SELECT pg_notify('tradewind', 'jobs') FROM ended`,
 );
 
-/** Declares jobs dead whose lease has expired. What dead workers were running is reported as lost. */
+/** Declares jobs dead whose lease has expired. */
 const BURY = statement(
   "job-bury",
   `WITH dead AS (
      UPDATE job SET state = 'dead', ended_at = now()
      WHERE id IN (SELECT id FROM job WHERE state = 'running' AND lease_until <= now()
                   FOR NO KEY UPDATE SKIP LOCKED)
-     RETURNING id, kind, hostname, pid, name
-   ), lost AS (
-     INSERT INTO report (assignment_id, type, content, at)
-     SELECT a.id, 'ended', json_build_object('lost', 'its worker ' || coalesce(dead.name, '') || ' on ' || dead.hostname || ' is gone'), now()
-     FROM dead JOIN assignment a ON a.worker_job = dead.id
-     ON CONFLICT (assignment_id, type) DO NOTHING
+     RETURNING id, kind, hostname, pid
    )
    SELECT id, kind, hostname, pid, CASE WHEN kind = 'worker' THEN pg_notify('tradewind', 'reports') END FROM dead`,
 );
@@ -120,8 +116,10 @@ export async function endJob(db: Connection, id: number): Promise<void> {
   await db.rows(END, [id]);
 }
 
-export function expireDeadJobs(db: Connection): Promise<DeadJob[]> {
-  return db.rows<DeadJob>(BURY);
+/** What dead workers were running is reported as lost, in the same transaction. */
+export async function expireDeadJobs(db: Database): Promise<DeadJob[]> {
+  const [dead = []] = await db.pipeline([call(BURY), LOSE_CALL]);
+  return dead as DeadJob[];
 }
 
 /** Other jobs that drive runs: schedulers, backfill jobs and drivers. */

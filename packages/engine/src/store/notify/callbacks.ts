@@ -53,8 +53,8 @@ export const ADOPT_LIMIT = 500;
 /**
  * Adopts callbacks that no process runs: those of ended jobs, and the job's own callbacks that it is not running (its
  * workers failed, or the reply of the insert was lost). An expired lease is not enough: after a database outage all
- * leases have expired while their owners still run their callbacks. `tries` counts the jobs that died while running the
- * callback; after five the row is kept for inspection. $4: the DAGs that the job serves.
+ * leases have expired while their owners still run their callbacks. `tries` counts the jobs and workers that died while
+ * running the callback; after five the row is kept for inspection. $4: the DAGs that the job serves.
  */
 const ADOPT = statement(
   "callback-adopt",
@@ -69,6 +69,28 @@ const ADOPT = statement(
      ORDER BY c.created_at LIMIT ${ADOPT_LIMIT} FOR UPDATE OF c SKIP LOCKED)
    RETURNING id`,
 );
+
+/** Deletes the assignment with its reports: the callback is assigned again, unless it was lost too often. */
+const LOSE = statement(
+  "callback-lose",
+  `WITH gone AS (DELETE FROM assignment WHERE id = $1)
+   UPDATE callback SET tries = tries + 1 WHERE id = $1 RETURNING tries < 5 AS may_run`,
+);
+
+/** The worker that ran the callback has died. False: it is not run again. */
+export async function loseCallback(db: Connection, id: string): Promise<boolean> {
+  return (await db.one<{ may_run: boolean }>(LOSE, [id]))?.may_run === true;
+}
+
+const DELETED = statement(
+  "callback-deleted",
+  "SELECT u.id FROM unnest($1::uuid[]) AS u(id) WHERE NOT EXISTS (SELECT FROM callback c WHERE c.id = u.id)",
+);
+
+/** Those among these that have no row any more. */
+export async function deletedCallbacks(db: Connection, ids: readonly string[]): Promise<string[]> {
+  return (await db.rows<{ id: string }>(DELETED, [ids])).map(({ id }) => id);
+}
 
 const IS_OPEN = statement(
   "callback-is-open",
