@@ -208,6 +208,7 @@ class ExecutorView implements Executor {
         drop(attempts);
         remote.forget(attempts);
       },
+      isStored: (attempt) => remote.isStored(attempt),
     };
   }
 }
