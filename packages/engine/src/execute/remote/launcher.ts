@@ -4,6 +4,7 @@
  * carries nothing but ids.
  */
 import type { Logger } from "../../service/logger.ts";
+import type { ExecutorConfig } from "../contract.ts";
 
 /** An assignment to launch. */
 export interface LaunchRequest {
@@ -11,6 +12,8 @@ export interface LaunchRequest {
   readonly queue: string;
   /** Larger numbers first. */
   readonly priority: number;
+  /** The `executorConfig` of its task. */
+  readonly config: ExecutorConfig | null;
 }
 
 /** What a launcher may ask of its executor. */

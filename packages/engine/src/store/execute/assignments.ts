@@ -12,6 +12,8 @@ import { type Call, call, statement } from "../database/statement.ts";
 
 export type AssignmentKind = "attempt" | "callback" | "reaction";
 
+type AssignmentConfig = Readonly<Record<string, Json>>;
+
 export interface NewAssignment {
   readonly id: string;
   readonly kind: AssignmentKind;
@@ -22,6 +24,8 @@ export interface NewAssignment {
   readonly executor: string;
   readonly queue: string;
   readonly priority: number;
+  /** For the executor; null: none. */
+  readonly config: AssignmentConfig | null;
   readonly content: Json;
 }
 
@@ -34,6 +38,7 @@ const NEW = new RowArrays<NewAssignment>({
   executor: ["text", ({ executor }) => executor],
   queue: ["text", ({ queue }) => queue],
   priority: ["integer", ({ priority }) => priority],
+  config: ["json", ({ config }) => config ?? undefined],
   content: ["json", ({ content }) => content],
 });
 
@@ -153,12 +158,13 @@ export interface StoredAssignment {
   readonly executor: string;
   readonly queue: string;
   readonly priority: number;
+  readonly config: AssignmentConfig | null;
   readonly is_claimed: boolean;
 }
 
 const OF_RUNS = statement(
   "assignment-of-runs",
-  `SELECT id, kind, dag_run_id, task_id, map_index, executor, queue, priority, worker_job IS NOT NULL AS is_claimed
+  `SELECT id, kind, dag_run_id, task_id, map_index, executor, queue, priority, config, worker_job IS NOT NULL AS is_claimed
    FROM assignment WHERE dag_run_id = ANY($1) AND kind <> 'callback'`,
 );
 
@@ -181,12 +187,13 @@ export interface WaitingAssignment {
   readonly id: string;
   readonly queue: string;
   readonly priority: number;
+  readonly config: AssignmentConfig | null;
   readonly created_at: Date;
 }
 
 const UNCLAIMED = statement(
   "assignment-unclaimed",
-  `SELECT id, queue, priority, created_at FROM assignment
+  `SELECT id, queue, priority, config, created_at FROM assignment
    WHERE executor = $1 AND worker_job IS NULL AND created_at < now() - $2 * interval '1 millisecond'
      AND (created_at, id) > ($3::timestamptz, $4::uuid)
    ORDER BY created_at, id LIMIT $5`,
