@@ -251,6 +251,8 @@ export interface Executor {
   freeSlots(): number;
   /** The number of parallel attempts (null: no limit), and how many more could start now without waiting for a process. */
   slots(): { readonly slots: number | null; readonly free: number };
+  /** What keeps it from starting attempts now; null: nothing. Left out: it cannot tell. */
+  problem?(): string | null;
   /** Slots for streaming tasks only, which take these first; not counted by `freeSlots` and `slots`. Left out: none. */
   readonly streamingSlots?: number;
   /**

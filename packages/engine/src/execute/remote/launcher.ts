@@ -41,5 +41,7 @@ export interface Launcher {
   launch(requests: readonly LaunchRequest[]): void;
   /** These were cancelled before a worker claimed them: a claim is rejected in any case. */
   withdraw?(ids: readonly string[]): void;
+  /** What keeps it from launching now, as a sentence part: "Redis does not answer". null: nothing. */
+  problem?(): string | null;
   stop(): Promise<void>;
 }

@@ -138,6 +138,10 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
     return { slots: this.#options.parallelism, free: this.freeSlots() };
   }
 
+  problem(): string | null {
+    return this.#options.launcher.problem?.() ?? null;
+  }
+
   /** Attempts continue. */
   async stop(): Promise<void> {
     await Promise.all([this.#inserts.close(), this.#cancels.close()]);
