@@ -135,7 +135,7 @@ describe("a violation", () => {
       "packages/engine/src/api/a.test.ts": 'db.rows("SELECT 1 FROM dag");',
       "packages/engine/src/builtin/sql-pool.ts": 'import pg from "pg";',
       "packages/engine/src/bundle/bundler/main.ts": "await import(url);",
-      "packages/engine/src/signal/configured-service.ts": "await import(url);",
+      "packages/engine/src/service/configured-module.ts": "await import(url);",
       "packages/engine/src/process/e.ts": 'import { f } from "../signal/configured-service.ts";',
       "packages/engine/src/bundle/child.ts": 'import type { Reply } from "./bundler/protocol.ts";',
       "packages/cli/src/program.ts": 'const { a } = await import("./commands/a.ts");',

@@ -197,7 +197,7 @@ const IMPURE =
 const LOADERS =
   /^packages\/(?:engine\/src\/(?:bundle\/bundler|code\/loader|execute\/task-runner|trigger\/runner)\/|cli\/src\/dag-test\/child\.ts$|cli\/bin\/)/;
 /** Loads a module that the operator has named in the configuration: not the code of a DAG. */
-const CONFIGURED = /^packages\/engine\/src\/signal\/configured-service\.ts$/;
+const CONFIGURED = /^packages\/engine\/src\/service\/configured-module\.ts$/;
 const CHILDREN =
   /^packages\/engine\/src\/(?:bundle\/bundler|child\/guardian|code\/loader|execute\/task-runner|plan\/timetable-runner|trigger\/runner)\//;
 /** The trigger that polls a user's own database: it needs the driver, although it contains no statement but the user's. */

@@ -322,6 +322,8 @@ export interface TaskManifest {
   readonly weightRule: WeightRule;
   readonly queue: string;
   readonly executor: string | null;
+  /** Passed to the executor unchanged; omitted if it was not given. */
+  readonly executorConfig?: Readonly<Record<string, Json>>;
   readonly isolation: "warm" | "fresh";
   /** Present if the task may return while work that it started is still open. */
   readonly openWork?: "allow";

@@ -4,7 +4,7 @@
  * whether the message still counts.
  */
 
-import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
+import type { Json, TaskManifest, TriggerCall } from "@tradewind/sdk/manifest";
 import type {
   CallbackCall,
   CancelledWait,
@@ -40,9 +40,14 @@ interface AnyAssignment {
   readonly conf: Json;
   /** Only workers of this queue run it; executors without queues ignore it. */
   readonly queue: string;
+  /** The `executorConfig` of its task; left out if there is none, and for callbacks of groups and runs. */
+  readonly config?: ExecutorConfig;
   /** The name of its log: a relative path whose parts are ids. */
   readonly logKey: string;
 }
+
+/** Settings of one task for its executor, which alone knows their meaning. */
+export type ExecutorConfig = NonNullable<TaskManifest["executorConfig"]>;
 
 /** One attempt of a task. */
 export interface AttemptAssignment extends AnyAssignment {
@@ -222,6 +227,7 @@ export interface AdoptedAttempt {
   readonly id: string;
   readonly queue: string;
   readonly priority: number;
+  readonly config: ExecutorConfig | null;
   /** A worker has it. */
   readonly isClaimed: boolean;
 }
@@ -247,6 +253,8 @@ export interface Executor {
   freeSlots(): number;
   /** The number of parallel attempts (null: no limit), and how many more could start now without waiting for a process. */
   slots(): { readonly slots: number | null; readonly free: number };
+  /** What keeps it from starting attempts now; null: nothing. Left out: it cannot tell. */
+  problem?(): string | null;
   /** Slots for streaming tasks only, which take these first; not counted by `freeSlots` and `slots`. Left out: none. */
   readonly streamingSlots?: number;
   /**

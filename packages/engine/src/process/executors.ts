@@ -1,9 +1,11 @@
 /** The executors of a process that drives runs, by its configuration. */
+import type { Json } from "@tradewind/sdk/manifest";
 import type { Executor } from "../execute/contract.ts";
 import { LocalExecutor } from "../execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../execute/local/local-executor-options.ts";
 import { QueueLauncher } from "../execute/queue/queue-launcher.ts";
 import type { Launcher } from "../execute/remote/launcher.ts";
+import { ModuleLauncher } from "../execute/remote/module-launcher.ts";
 import { RemoteExecutor } from "../execute/remote/remote-executor.ts";
 import type { Config } from "../service/config.ts";
 import { EngineError } from "../service/errors.ts";
@@ -17,16 +19,56 @@ export interface Executors {
   readonly local: LocalExecutor;
 }
 
-/** The names that tasks may use. @throws EngineError if the default executor lacks a setting. */
-export function executorNames({ executor, redisUrl }: Pick<Config, "executor" | "redisUrl">): string[] {
-  if (executor === "queue" && redisUrl === undefined)
-    throw new EngineError(
-      "CONFIG_INVALID",
-      "The queue executor needs a Redis: set REDIS_URL, e.g. redis://127.0.0.1:6379.",
-      { details: { setting: "REDIS_URL" } },
-    );
-  const names = ["local", ...(redisUrl === undefined ? [] : ["queue"])];
-  return [executor, ...names.filter((name) => name !== executor)];
+/** An executor with all of its settings. */
+type ExecutorSettings =
+  | { readonly type: "local" }
+  | { readonly type: "queue"; readonly redisUrl: string; readonly parallelism: number }
+  | {
+      readonly type: "module";
+      readonly module: string;
+      readonly options: Json;
+      readonly parallelism: number;
+    };
+
+type Settings = Pick<Config, "executor" | "executors" | "queueParallelism" | "redisUrl">;
+
+/** The names that tasks may use, the default first. @throws EngineError if an executor lacks a setting. */
+export function executorNames(config: Settings): string[] {
+  return [...configured(config).keys()];
+}
+
+function configured({ executor, executors, queueParallelism, redisUrl }: Settings) {
+  const all = new Map<string, ExecutorSettings>([["local", { type: "local" }]]);
+  const builtIn: Settings["executors"] = redisUrl === undefined ? {} : { queue: { type: "queue" } };
+  for (const [name, given] of Object.entries({ ...builtIn, ...executors })) {
+    const { parallelism = queueParallelism } = given;
+    if (given.type === "module") all.set(name, { ...given, parallelism });
+    else
+      all.set(name, { type: "queue", redisUrl: requireRedis(name, given.redisUrl ?? redisUrl), parallelism });
+  }
+  if (executor === "queue" && !all.has(executor)) requireRedis(executor, redisUrl);
+  const standard = all.get(executor);
+  if (standard === undefined) throw unknown(executor, [...all.keys()]);
+  return new Map([[executor, standard], ...all]);
+}
+
+function requireRedis(name: string, url: string | undefined): string {
+  if (url !== undefined) return url;
+  throw invalid(
+    "REDIS_URL",
+    `Executor "${name}" needs a Redis: set REDIS_URL, e.g. redis://127.0.0.1:6379, or its redisUrl in TRADEWIND_EXECUTORS.`,
+  );
+}
+
+function unknown(name: string, known: readonly string[]): EngineError {
+  return invalid(
+    "TRADEWIND_EXECUTOR",
+    `TRADEWIND_EXECUTOR names the executor "${name}", which is not configured. Configured: ${known.join(", ")}. Name one of these, or add it to TRADEWIND_EXECUTORS.`,
+  );
+}
+
+function invalid(setting: string, message: string): EngineError {
+  return new EngineError("CONFIG_INVALID", message, { details: { setting } });
 }
 
 export function createExecutors(
@@ -34,21 +76,25 @@ export function createExecutors(
   localOptions: LocalExecutorOptions,
 ): Executors {
   const local = new LocalExecutor(localOptions);
-  const remote = (name: string, launcher: Launcher) =>
+  const remote = (name: string, launcher: Launcher, parallelism = 0) =>
     new RemoteExecutor({
       name,
       database,
       launcher,
       secretBox,
-      parallelism: config.queueParallelism,
+      parallelism,
       logger: logger.child({ component: name === "" ? "executor" : `${name}-executor` }),
       onCancels: () => wakeUps.send("assignments"),
     });
-  const { redisUrl } = config;
-  const all = executorNames(config).map((name) =>
-    name === "local" ? local : remote(name, new QueueLauncher({ url: redisUrl ?? "" })),
+  const all = [...configured(config)].map(([name, settings]) =>
+    settings.type === "local" ? local : remote(name, launcherOf(name, settings), settings.parallelism),
   );
   return { all, foreign: remote("", NO_LAUNCHER), local };
+}
+
+function launcherOf(name: string, settings: Exclude<ExecutorSettings, { type: "local" }>): Launcher {
+  if (settings.type === "queue") return new QueueLauncher({ url: settings.redisUrl });
+  return new ModuleLauncher({ name, ...settings });
 }
 
 const NO_LAUNCHER: Launcher = { start: async () => {}, launch: () => {}, stop: async () => {} };

@@ -13,6 +13,7 @@ describe("readConfig", () => {
       databaseUrl: undefined,
       databaseConnections: 10,
       executor: "local",
+      executors: {},
       redisUrl: undefined,
       queueParallelism: 10_000,
       parallelism: expect.any(Number),

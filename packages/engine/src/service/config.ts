@@ -2,6 +2,7 @@ import { availableParallelism } from "node:os";
 import type { NoticeAction } from "@tradewind/sdk/manifest";
 import { readNotices } from "./configured-notices.ts";
 import { EngineError } from "./errors.ts";
+import { executorName, type GivenExecutor, readExecutors } from "./executor-settings.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 import {
   allowList,
@@ -31,8 +32,10 @@ export interface Config {
   /** Undefined: the embedded PostgreSQL under home. */
   readonly databaseUrl: string | undefined;
   readonly databaseConnections: number;
-  /** The executor of tasks that name none: "local", or "queue". */
-  readonly executor: ExecutorName;
+  /** The executor of tasks that name none. */
+  readonly executor: string;
+  /** Executors besides "local" and "queue", by name. */
+  readonly executors: Readonly<Record<string, GivenExecutor>>;
   /** The address of the Redis of the queue executor. Undefined: there is no queue executor. */
   readonly redisUrl: string | undefined;
   /** Maximum number of attempts that a scheduler has in the queues or on workers. */
@@ -85,9 +88,6 @@ export interface Config {
   readonly logFormat: "pretty" | "json";
 }
 
-const EXECUTORS = ["local", "queue"] as const;
-type ExecutorName = (typeof EXECUTORS)[number];
-
 export type ConfigName = keyof Config;
 
 export interface ConfigSources {
@@ -134,7 +134,13 @@ const SETTINGS: Settings = {
     flag: "--executor",
     variable: "TRADEWIND_EXECUTOR",
     fallback: "local",
-    read: (text) => oneOf(text, EXECUTORS),
+    read: executorName,
+  },
+  executors: {
+    flag: "--executors",
+    variable: "TRADEWIND_EXECUTORS",
+    fallback: "",
+    read: readExecutors,
   },
   redisUrl: { flag: "--redis-url", variable: "REDIS_URL", fallback: undefined, read: redisUrl },
   queueParallelism: {
@@ -289,6 +295,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     databaseUrl: value("databaseUrl"),
     databaseConnections: value("databaseConnections"),
     executor: value("executor"),
+    executors: value("executors"),
     redisUrl: value("redisUrl"),
     queueParallelism: value("queueParallelism"),
     parallelism: value("parallelism"),

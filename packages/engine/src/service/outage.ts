@@ -13,6 +13,11 @@ export class Outage {
     this.#what = what;
   }
 
+  /** The current failure; null: there is none. */
+  get problem(): string | null {
+    return this.#reported === null ? null : `cannot ${this.#what}: ${this.#reported}`;
+  }
+
   failed(error: unknown): void {
     const message = messageOf(error);
     const level = message === this.#reported ? "debug" : "warn";

@@ -1,10 +1,7 @@
-/**
- * The signal service that the configuration names. A user-defined module is loaded into the process itself: it is part
- * of the installation, chosen by the operator like the database, and not the code of a DAG.
- */
-import { pathToFileURL } from "node:url";
+/** The signal service that the configuration names. */
 import type { WakeUps } from "../job/wake-up.ts";
 import type { Config } from "../service/config.ts";
+import { importConfigured } from "../service/configured-module.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
 import type { Logger } from "../service/logger.ts";
 import type { Database } from "../store/database/database.ts";
@@ -45,7 +42,7 @@ async function fromModule(path: string, parts: SignalParts): Promise<SignalServi
     );
   let module: { default?: unknown };
   try {
-    module = (await import(pathToFileURL(path).href)) as { default?: unknown };
+    module = await importConfigured(path);
   } catch (error) {
     throw refused(messageOf(error), error);
   }

@@ -150,6 +150,21 @@ test("writes every option to the manifest", () => {
   });
 });
 
+test("passes the nearest executorConfig on as a whole, and none by default", () => {
+  const defaults = { executorConfig: { image: "a", podOverride: { spec: {} } } };
+  const { tasks } = manifestOf(
+    dag("sales", { defaults }, (d) => {
+      d.task("inherits", () => 1);
+      d.task("own", { executorConfig: { image: "b", gpu: undefined } }, () => 1);
+    }),
+  );
+  expect(tasks.map(({ executorConfig }) => executorConfig)).toEqual([
+    defaults.executorConfig,
+    { image: "b" },
+  ]);
+  expect(manifestOf(build((d) => d.task("t", () => 1))).tasks[0]).not.toHaveProperty("executorConfig");
+});
+
 test("returns a frozen DAG whose manifest is frozen JSON", () => {
   const defined = build((d) => d.group("g", (g) => g.task("t", () => 1)));
   expect(isDag(defined)).toBe(true);
@@ -322,6 +337,16 @@ const mistakes: Record<string, [code: string, message: RegExp, make: (d: DagBuil
     "TW_BAD_OPTION",
     /memory must be a number of MB/,
     (d) => d.task("t", { memory: 0 }, () => 1),
+  ],
+  "executorConfig that is no object": [
+    "TW_BAD_OPTION",
+    /executorConfig must be an object, got "ssd"/,
+    (d) => d.task("t", { executorConfig: "ssd" as never }, () => 1),
+  ],
+  "executorConfig that is not JSON": [
+    "TW_BAD_OPTION",
+    /task "t": executorConfig.podOverride.since is a Date/,
+    (d) => d.task("t", { executorConfig: { podOverride: { since: new Date() } } }, () => 1),
   ],
   "callback not a function": [
     "TW_BAD_OPTION",

@@ -15,7 +15,8 @@ import {
   wholeOrNull,
 } from "../check/option-check.ts";
 import { TASK_DEFAULT_NAMES, TASK_OPTION_NAMES } from "../check/option-names.ts";
-import type { TaskManifest, TriggerRule, WeightRule } from "../manifest.ts";
+import { jsonCopy } from "../check/output-check.ts";
+import type { Json, TaskManifest, TriggerRule, WeightRule } from "../manifest.ts";
 import { type Deadline, deadlinesOf } from "../notify/deadline.ts";
 import { type CallbackOption, callbackOptions } from "../notify/notice.ts";
 import type { AnyParams, Callback, CancelCallback } from "../runtime/context.ts";
@@ -63,6 +64,8 @@ export interface TaskDefaults<Params = AnyParams> {
   readonly queue?: string;
   /** The name of the configured executor that runs the task. */
   readonly executor?: string;
+  /** Settings for the executor of the task, in its own terms; plain JSON. */
+  readonly executorConfig?: Readonly<Record<string, unknown>>;
   /** "fresh" starts a new process for every attempt (default "warm"). */
   readonly isolation?: "warm" | "fresh";
   /** The memory limit of an attempt: MB, or "512mb", "2gb". */
@@ -151,6 +154,9 @@ export interface TaskCallbacks {
 /** More than any task reaches, and a 32-bit integer even if some tries are added. */
 const UNLIMITED_RETRIES = 1_000_000_000;
 
+/** It is stored with each waiting attempt. */
+const CONFIG_BYTES = 65_536;
+
 /** Options as they arrive at run time: each may be missing or invalid. */
 export type RawOptions = Readonly<Record<string, unknown>>;
 
@@ -213,6 +219,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
   }
   const waitForDownstream = flag(o, "waitForDownstream", where);
   const deadlines = orElse(() => deadlinesOf(o["deadline"], where), undefined);
+  const config = orElse(() => executorConfig(o["executorConfig"], where), undefined);
   const { callbacks, notices } = callbackOptions(o, where);
   // Not part of the manifest: each wait stores whether it has a hook.
   func(o, "onCancel", where);
@@ -239,6 +246,7 @@ export function taskSettings(layers: readonly RawOptions[], where: string): Task
     ...notices,
     docs: text(o, "docs", where),
     ...(choice(o, "openWork", ["fail", "allow"], where) === "allow" && { openWork: "allow" }),
+    ...(config !== undefined && { executorConfig: config }),
     ...(deadlines && { deadlines: deadlines.map(({ manifest }) => manifest) }),
     ...orElse(() => lineage(o, where), {}),
   };
@@ -281,6 +289,16 @@ function backoff(value: unknown, where: string): number {
     "TW_BAD_OPTION",
     `${where}: retryBackoff must be true (doubles the delay) or a factor from 1 to 1000, got ${show(value)}`,
   );
+}
+
+/** The executor checks the content. */
+function executorConfig(value: unknown, where: string): TaskManifest["executorConfig"] {
+  if (value === undefined) return undefined;
+  const bad = (message: string) => new DagDefinitionError("TW_BAD_OPTION", `${where}: ${message}`);
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw bad(`executorConfig must be an object, got ${show(value)}`);
+  const copy = jsonCopy(value, { root: "executorConfig", notJson: bad, tooLarge: bad }, CONFIG_BYTES);
+  return copy as Readonly<Record<string, Json>>;
 }
 
 function memoryMb(value: unknown, where: string): number | null {

@@ -42,7 +42,6 @@ export const INSTEAD: Readonly<Record<string, string>> = {
   email: 'write "onFailure: email({ to, connection })"',
   emailOnFailure: 'write "onFailure: email({ to, connection })"',
   emailOnRetry: 'write "onRetry: email({ to, connection })"',
-  executorConfig: 'use "memory", "isolation" and "executor"',
   groupId: FIRST,
   isPausedUponCreation: "leave it out: tradewind dags pause and unpause do that",
   jinjaEnvironmentKwargs: NO_TEMPLATES,

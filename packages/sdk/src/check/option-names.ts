@@ -55,6 +55,7 @@ export const TASK_DEFAULT_NAMES = [
   "weightRule",
   "queue",
   "executor",
+  "executorConfig",
   "isolation",
   "memory",
   "openWork",

@@ -55,6 +55,10 @@ export class QueueLauncher implements Launcher {
     for (const queue of this.#queues.values()) for (const id of ids) void queue.remove(id).catch(() => {});
   }
 
+  problem(): string | null {
+    return this.#outage?.problem ?? null;
+  }
+
   async stop(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;

@@ -4,6 +4,7 @@
  * carries nothing but ids.
  */
 import type { Logger } from "../../service/logger.ts";
+import type { ExecutorConfig } from "../contract.ts";
 
 /** An assignment to launch. */
 export interface LaunchRequest {
@@ -11,6 +12,8 @@ export interface LaunchRequest {
   readonly queue: string;
   /** Larger numbers first. */
   readonly priority: number;
+  /** The `executorConfig` of its task. */
+  readonly config: ExecutorConfig | null;
 }
 
 /** What a launcher may ask of its executor. */
@@ -39,5 +42,7 @@ export interface Launcher {
   launch(requests: readonly LaunchRequest[]): void;
   /** These were cancelled before a worker claimed them: a claim is rejected in any case. */
   withdraw?(ids: readonly string[]): void;
+  /** What keeps it from launching now, as a sentence part: "Redis does not answer". null: nothing. */
+  problem?(): string | null;
   stop(): Promise<void>;
 }

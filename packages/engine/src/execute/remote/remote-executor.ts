@@ -16,6 +16,7 @@ import {
   abandonAssignments,
   cancelAssignments,
   insertAssignments,
+  type NewAssignment,
   unclaimedAssignments,
 } from "../../store/execute/assignments.ts";
 import { reportLost } from "../../store/execute/reports.ts";
@@ -141,6 +142,10 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
     return { slots: this.#options.parallelism, free: this.freeSlots() };
   }
 
+  problem(): string | null {
+    return this.#options.launcher.problem?.() ?? null;
+  }
+
   /** Attempts continue. */
   async stop(): Promise<void> {
     await Promise.all([this.#inserts.close(), this.#cancels.close()]);
@@ -150,24 +155,14 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
   async #insert(batch: readonly Assignment[]): Promise<void> {
     const wanted = batch.filter(({ id }) => this.#unstored.has(id));
     if (wanted.length === 0) return;
-    const rows = wanted.map((assignment) => ({
-      id: assignment.id,
-      kind: assignment.kind,
-      // The run of a cancelled wait may be deleted.
-      dagRunId: assignment.kind === "callback" && assignment.event === "cancel" ? null : assignment.dagRunId,
-      taskId: assignment.taskId,
-      mapIndex: "mapIndex" in assignment ? (assignment.mapIndex ?? null) : null,
-      executor: this.name,
-      queue: assignment.queue,
-      priority: priorityOf(assignment),
-      content: assignment as unknown as Json,
-    }));
-    await insertAssignments(this.#options.database, rows);
+    await insertAssignments(
+      this.#options.database,
+      wanted.map((assignment) => rowOf(assignment, this.name)),
+    );
     const requests: LaunchRequest[] = [];
     for (const assignment of wanted) {
       // Cancelled meanwhile: the row is there, so the cancel is stored, too.
-      if (this.#unstored.delete(assignment.id))
-        requests.push({ id: assignment.id, queue: assignment.queue, priority: priorityOf(assignment) });
+      if (this.#unstored.delete(assignment.id)) requests.push(requestOf(assignment));
       else this.#cancels.add({ assignment: assignment.id, order: ABANDONED });
     }
     this.#options.launcher.launch(requests);
@@ -203,6 +198,29 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
     const outcome = isLost ? ({ kind: "lost", reason } as const) : ({ kind: "cancelled" } as const);
     this.#report({ type: "ended", attempt, at: Date.now(), outcome });
   }
+}
+
+/** The config is for the executor, not for the worker. */
+function rowOf({ config, ...assignment }: Assignment, executor: string): NewAssignment {
+  const { id, kind, queue, taskId } = assignment;
+  return {
+    id,
+    kind,
+    // The run of a cancelled wait may be deleted.
+    dagRunId: assignment.kind === "callback" && assignment.event === "cancel" ? null : assignment.dagRunId,
+    taskId,
+    mapIndex: "mapIndex" in assignment ? (assignment.mapIndex ?? null) : null,
+    executor,
+    queue,
+    priority: priorityOf(assignment),
+    config: config ?? null,
+    content: assignment as unknown as Json,
+  };
+}
+
+function requestOf(assignment: Assignment): LaunchRequest {
+  const { config = null, id, queue } = assignment;
+  return { id, queue, priority: priorityOf(assignment), config };
 }
 
 /** Callbacks and reactions go first: they delay what has happened, or what is to run. */

@@ -143,7 +143,7 @@ export class ActiveAttempts {
     for (const [attempt, held] of this.#held) if (held.runId === runId) this.cancel(attempt, reason);
   }
 
-  /** The end of the run is stored: nobody reads the ends of its remote attempts, which are stopped. */
+  /** The end of the run is stored: no job reads the ends of its remote attempts, which are stopped. */
   endRun(runId: number): void {
     const remote = this.#removeRemote((held) => held.runId === runId);
     for (const [executor, attempts] of remote) executor.remote?.abandon(attempts);

@@ -63,6 +63,6 @@ export async function readAdoption(
   return new AttemptAdoption(parts, rows);
 }
 
-function adopted({ id, is_claimed: isClaimed, priority, queue }: StoredAssignment): AdoptedAttempt {
-  return { id, isClaimed, priority, queue };
+function adopted({ config, id, is_claimed: isClaimed, priority, queue }: StoredAssignment): AdoptedAttempt {
+  return { config, id, isClaimed, priority, queue };
 }

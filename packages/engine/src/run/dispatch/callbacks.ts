@@ -7,7 +7,7 @@
  * that has run and could not be deleted stays active, and is deleted at the next heartbeat.
  */
 import type { DeadlineCall, ErrorFacts } from "@tradewind/sdk/program";
-import type { CallbackAssignment, Executor } from "../../execute/contract.ts";
+import type { CallbackAssignment, Executor, ExecutorConfig } from "../../execute/contract.ts";
 import { DEFAULT_QUEUE } from "../../model/index.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -25,10 +25,12 @@ import {
 import { endCallbacks } from "../../store/notify/deliveries.ts";
 import { runFacts } from "../../store/run/run-row.ts";
 import type { ExecutorRoom } from "../admit/executor-room.ts";
+import type { VersionCache } from "../loaded/version-cache.ts";
 
 export interface CallbacksOptions {
   readonly database: Database;
   readonly logger: Logger;
+  readonly versions: Pick<VersionCache, "get">;
   readonly executors: Pick<ExecutorRoom, "of">;
   /** Only callbacks of these DAGs are adopted. Left out: all. */
   readonly dags?: ServedDags | undefined;
@@ -69,8 +71,9 @@ export class Callbacks {
     const missing = new Set(ids);
     try {
       for (const row of await loadCallbacks(this.#options.database, ids)) {
+        const config = await this.#configOf(row);
         missing.delete(row.id);
-        this.#hand(row);
+        this.#hand(row, config);
       }
       // Deleted with their runs.
       for (const id of missing) this.#forget(id);
@@ -152,13 +155,20 @@ export class Callbacks {
     return true;
   }
 
-  #hand(row: StoredCallback): void {
+  async #configOf({ task_id: taskId, version_id: id }: StoredCallback): Promise<ExecutorConfig | undefined> {
+    if (taskId === null || id === null) return undefined;
+    const { database, versions } = this.#options;
+    return (await versions.get(database, id)).graph.byId.get(taskId)?.manifest.executorConfig;
+  }
+
+  #hand(row: StoredCallback, config: ExecutorConfig | undefined): void {
     if (row.event === "cancel" && !this.#deaths.has(row.id)) this.#deaths.set(row.id, 0);
     const callback: CallbackAssignment = {
       kind: "callback",
       id: row.id,
       bundleHash: row.bundle_hash,
       queue: row.queue ?? DEFAULT_QUEUE,
+      ...(config && { config }),
       taskId: row.task_id,
       groupId: row.group_id,
       ...(row.group_id !== null && row.map_index !== null && { mapIndex: row.map_index }),

@@ -241,6 +241,7 @@ export class Dispatcher {
       maxTries: instance.maxTries,
       bundleHash: actor.version.bundleHash,
       queue: manifest.queue,
+      ...(manifest.executorConfig && { config: manifest.executorConfig }),
       priority: instance.node.weight,
       resumePoint: needs.resumePoint,
       elapsedMs,

@@ -132,7 +132,12 @@ export class Driving {
     this.#pendingReactions.set(question.id, actor);
     const { id, signal, taskId } = question;
     const instance = actor.model.get(taskId);
-    const { executor = null, onSignalTimeoutMs, queue = DEFAULT_QUEUE } = instance?.node.manifest ?? {};
+    const {
+      executor = null,
+      executorConfig,
+      onSignalTimeoutMs,
+      queue = DEFAULT_QUEUE,
+    } = instance?.node.manifest ?? {};
     const { key, namespace, value } = signal;
     const reaction: ReactionAssignment = {
       kind: "reaction",
@@ -140,6 +145,7 @@ export class Driving {
       bundleHash: actor.version.bundleHash,
       taskId,
       queue,
+      ...(executorConfig && { config: executorConfig }),
       tryNumber: instance?.tryNumber ?? 0,
       run: actor.facts,
       dagRunId: actor.id,

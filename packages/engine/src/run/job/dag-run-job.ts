@@ -76,6 +76,7 @@ export abstract class DagRunJob extends JobLoop {
     this.#parts = new JobParts(options, {
       mailbox,
       actors: this.actors,
+      versions: this.versions,
       lease: this.lease,
       logger: this.logger,
       isRunning: () => this.state === "running",

@@ -14,6 +14,7 @@ import { LargeLengths } from "../dispatch/large-lengths.ts";
 import { Driving } from "../drive/driving.ts";
 import { Expanding } from "../loaded/expanding.ts";
 import type { RunActor } from "../loaded/run-actor.ts";
+import type { VersionCache } from "../loaded/version-cache.ts";
 import { WaitEndLog } from "../loaded/wait-ends.ts";
 import { Waits } from "../loaded/waits.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
@@ -25,6 +26,7 @@ import { Timers } from "./timers.ts";
 export interface JobOfParts {
   readonly mailbox: Mailbox<AttemptReport>;
   readonly actors: ReadonlyMap<number, RunActor>;
+  readonly versions: VersionCache;
   readonly lease: Lease;
   readonly logger: Logger;
   /** False while it drains or stops: nothing is dispatched. */
@@ -46,7 +48,10 @@ export class JobParts {
   readonly reporting: ReportsContext;
   readonly storedReports: StoredReports;
 
-  constructor(options: DagRunJobOptions, { actors, isRunning, lease, logger, mailbox }: JobOfParts) {
+  constructor(
+    options: DagRunJobOptions,
+    { actors, isRunning, lease, logger, mailbox, versions }: JobOfParts,
+  ) {
     const { dags = null, database, executors, foreign, logs, maxMapLength, wakeUps } = options;
     const { activeAttempts } = this;
     const wake = () => mailbox.wake();
@@ -77,7 +82,7 @@ export class JobParts {
       maxMapLength,
     });
     this.waitEnds = new WaitEndLog(logs, logger);
-    this.callbacks = new Callbacks({ ...shared, executors: admission.executors, dags });
+    this.callbacks = new Callbacks({ ...shared, versions, executors: admission.executors, dags });
     this.driving = new Driving({ ...shared, activeAttempts, admission, wakeUps, wake });
     this.reporting = { activeAttempts, admission, actors, fromLocal: (at) => lease.fromLocal(at) };
     this.dispatcher = new Dispatcher({

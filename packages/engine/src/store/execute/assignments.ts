@@ -12,6 +12,8 @@ import { type Call, call, statement } from "../database/statement.ts";
 
 export type AssignmentKind = "attempt" | "callback" | "reaction";
 
+type AssignmentConfig = Readonly<Record<string, Json>>;
+
 export interface NewAssignment {
   readonly id: string;
   readonly kind: AssignmentKind;
@@ -22,6 +24,8 @@ export interface NewAssignment {
   readonly executor: string;
   readonly queue: string;
   readonly priority: number;
+  /** For the executor; null: none. */
+  readonly config: AssignmentConfig | null;
   readonly content: Json;
 }
 
@@ -34,6 +38,7 @@ const NEW = new RowArrays<NewAssignment>({
   executor: ["text", ({ executor }) => executor],
   queue: ["text", ({ queue }) => queue],
   priority: ["integer", ({ priority }) => priority],
+  config: ["json", ({ config }) => config ?? undefined],
   content: ["json", ({ content }) => content],
 });
 
@@ -71,7 +76,7 @@ export async function insertAssignments(db: Connection, rows: readonly NewAssign
  * The row lock decides against a concurrent cancel or claim; the lock of the worker's row decides against the statement that
  * declares it dead (store/job/job-lease.ts). A worker claims again what it holds if an answer was lost: if the assignment
  * must not run any more, it is `void`, and its worker reports the end without running it. The worker of a pod has no
- * queues: its token names the assignment. Nobody else deletes a superseded assignment whose scheduler died before its
+ * queues: its token names the assignment. No other statement deletes a superseded assignment whose scheduler died before its
  * cancel.
  */
 const CLAIM = statement(
@@ -180,12 +185,13 @@ export interface StoredAssignment {
   readonly executor: string;
   readonly queue: string;
   readonly priority: number;
+  readonly config: AssignmentConfig | null;
   readonly is_claimed: boolean;
 }
 
 const OF_RUNS = statement(
   "assignment-of-runs",
-  `SELECT id, kind, dag_run_id, task_id, map_index, executor, queue, priority, worker_job IS NOT NULL AS is_claimed
+  `SELECT id, kind, dag_run_id, task_id, map_index, executor, queue, priority, config, worker_job IS NOT NULL AS is_claimed
    FROM assignment WHERE dag_run_id = ANY($1) AND kind <> 'callback'`,
 );
 
@@ -208,6 +214,7 @@ export interface WaitingAssignment {
   readonly id: string;
   readonly queue: string;
   readonly priority: number;
+  readonly config: AssignmentConfig | null;
   /** As text, because a page may end between two rows of the same millisecond. */
   readonly created_at: string;
 }
@@ -215,7 +222,7 @@ export interface WaitingAssignment {
 /** In the order of the index `assignment_waiting`: a page reads no more rows than it returns. */
 const UNCLAIMED = statement(
   "assignment-unclaimed",
-  `SELECT id, queue, priority, created_at::text FROM assignment
+  `SELECT id, queue, priority, config, created_at::text FROM assignment
    WHERE executor = $1 AND worker_job IS NULL AND created_at < now() - $2 * interval '1 millisecond'
      AND (queue, created_at, id) > ($3, $4::timestamptz, $5::uuid)
    ORDER BY queue, assignment.created_at, id LIMIT $6`,

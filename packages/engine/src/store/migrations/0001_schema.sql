@@ -381,6 +381,7 @@ CREATE TABLE assignment (
   executor   text NOT NULL,
   queue      text NOT NULL,
   priority   integer NOT NULL, -- larger numbers first
+  config     json, -- the `executorConfig` of the task, for the executor
   content    json NOT NULL, -- all that the worker needs
   created_at timestamptz NOT NULL DEFAULT now(),
   worker_job bigint REFERENCES job, -- NULL: no worker has claimed it yet

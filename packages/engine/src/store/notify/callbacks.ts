@@ -20,6 +20,8 @@ export interface StoredCallback extends RunRow {
   readonly try_number: number;
   readonly error: Json;
   readonly bundle_hash: string;
+  /** null: its DAG was deleted. */
+  readonly version_id: number | null;
   /** Of its task; null: the default. */
   readonly executor: string | null;
   readonly queue: string | null;
@@ -27,7 +29,7 @@ export interface StoredCallback extends RunRow {
   readonly wait: CancelledWait | null;
 }
 
-const COLUMNS = `c.id, t.executor, t.queue, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
+const COLUMNS = `c.id, v.id AS version_id, t.executor, t.queue, c.dag_run_id, c.task_id, c.map_index, c.group_id, c.event, c.try_number, c.error, ${RUN_COLUMNS}, v.bundle_hash,
   (y.report->>'ordinal')::int AS deadline_ordinal, y.place AS deadline_place, (y.report->>'dueAt')::timestamptz AS deadline_due_at, NULL::json AS wait`;
 
 const LOAD = statement(
@@ -41,9 +43,11 @@ const LOAD = statement(
 /** For waits (wait-cancels.ts). Their runs may be deleted. */
 const LOAD_CANCELS = statement(
   "callback-load-cancels",
-  `SELECT c.id, c.task_id, c.map_index, c.try_number, c.bundle_hash, c.wait, c.run, t.executor, t.queue
-   FROM callback c LEFT JOIN task_instance t
-     ON t.dag_run_id = (c.run->>'dag_run_id')::bigint AND t.task_id = c.task_id AND t.map_index = c.map_index
+  `SELECT c.id, c.task_id, c.map_index, c.try_number, c.bundle_hash, c.wait, c.run, v.id AS version_id, t.executor, t.queue
+   FROM callback c
+     LEFT JOIN dag_version v ON v.dag_id = c.run->>'dag_id' AND v.number = (c.run->>'version_number')::integer
+     LEFT JOIN task_instance t
+       ON t.dag_run_id = (c.run->>'dag_run_id')::bigint AND t.task_id = c.task_id AND t.map_index = c.map_index
    WHERE c.id = ANY($1) AND c.dag_run_id IS NULL`,
 );
 
@@ -117,6 +121,7 @@ interface CancelRow {
   readonly map_index: number;
   readonly try_number: number;
   readonly bundle_hash: string;
+  readonly version_id: number | null;
   readonly executor: string | null;
   readonly queue: string | null;
   readonly wait: CancelledWait;
