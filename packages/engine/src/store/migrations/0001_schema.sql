@@ -383,6 +383,7 @@ CREATE TABLE assignment (
   priority   integer NOT NULL, -- larger numbers first
   config     json, -- the `executorConfig` of the task, for the executor
   content    json NOT NULL, -- all that the worker needs
+  log_key    text GENERATED ALWAYS AS (content->>'logKey') STORED,
   created_at timestamptz NOT NULL DEFAULT now(),
   worker_job bigint REFERENCES job, -- NULL: no worker has claimed it yet
   claimed_at timestamptz,
