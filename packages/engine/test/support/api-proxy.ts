@@ -1,9 +1,11 @@
 /** An HTTP proxy before an API server, which counts requests and injects faults. Bodies are streamed in both directions. */
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, type Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { afterFile } from "./after-file.ts";
+import type { TestCertificate } from "./certificates.ts";
 
 /**
  * - lose: the API receives the request and answers; the answer is replaced by a broken connection
@@ -14,9 +16,12 @@ export type ApiFault =
   | { readonly kind: "cut-request" | "cut-answer"; readonly bytes: number };
 
 export class ApiProxy {
-  readonly #server: Server;
+  readonly #server: Server | TlsServer;
+  readonly #protocol: "http" | "https";
   /** "POST /execution/v1/logs", without query. */
   readonly requests: string[] = [];
+  /** How many were opened. */
+  connections = 0;
   /** The faults that happened. */
   readonly faults: string[] = [];
   /** The address of the API; it may change. */
@@ -24,22 +29,28 @@ export class ApiProxy {
   /** Called with each request; null: it passes. */
   fault: (what: string) => ApiFault | null = () => null;
 
-  static async open(): Promise<ApiProxy> {
-    const proxy = new ApiProxy();
+  /** @param tls Its clients use TLS. */
+  static async open(tls?: TestCertificate): Promise<ApiProxy> {
+    const proxy = new ApiProxy(tls);
     await new Promise<void>((resolve) => proxy.#server.listen(0, "127.0.0.1", resolve));
     opened.push(() => proxy.close());
     return proxy;
   }
 
-  private constructor() {
-    this.#server = createServer((incoming, answer) => {
+  private constructor(tls?: TestCertificate) {
+    const receive = (incoming: IncomingMessage, answer: ServerResponse) => {
       const { socket } = incoming;
       void this.#forward(incoming, answer, socket).catch(() => socket.destroy());
+    };
+    this.#protocol = tls ? "https" : "http";
+    this.#server = tls ? createTlsServer({ cert: tls.cert, key: tls.key }, receive) : createServer(receive);
+    this.#server.on("connection", () => {
+      this.connections++;
     });
   }
 
   get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+    return `${this.#protocol}://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
   }
 
   /** Breaks all connections. */

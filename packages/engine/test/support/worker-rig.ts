@@ -102,9 +102,14 @@ export class WorkerRig {
 
   /** Resolves when the worker is registered. Stopped with the rig. */
   async worker(
-    options: { readonly slots?: number; readonly url?: string; readonly queues?: readonly string[] } = {},
+    options: {
+      readonly slots?: number;
+      readonly url?: string;
+      readonly ca?: string;
+      readonly queues?: readonly string[];
+    } = {},
   ): Promise<{ readonly home: string; stop(): Promise<void> }> {
-    const { queues = ["default"], slots = 4, url = this.proxy.url } = options;
+    const { ca, queues = ["default"], slots = 4, url = this.proxy.url } = options;
     const home = await mkdtemp(join(tmpdir(), "tradewind-worker-"));
     const env = { TRADEWIND_LOG_LEVEL: process.env.TRADEWIND_TEST_LOG ? "debug" : "error" };
     const config = resolveConfig(
@@ -112,7 +117,7 @@ export class WorkerRig {
       { TRADEWIND_STOP_GRACE_MS: "500", ...env, ...this.#settings },
     );
     const { redisUrl, workerToken: token } = this;
-    const started = await startWorker(config, { url, token, redisUrl, queues, slots });
+    const started = await startWorker(config, { url, token, ca, redisUrl, queues, slots });
     let isStopped = false;
     const stop = async () => {
       if (isStopped) return;

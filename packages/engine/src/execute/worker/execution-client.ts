@@ -6,6 +6,7 @@ import { createReadStream } from "node:fs";
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import { Readable } from "node:stream";
+import { getCACertificates } from "node:tls";
 
 export interface ExecutionClientOptions {
   /** The address of the API. */
@@ -125,7 +126,8 @@ export class ExecutionClient {
     const settings = { keepAlive: true, maxSockets: 32, proxyEnv: process.env } as object;
     const { ca } = this.#options;
     if (this.#base.protocol !== "https:") return new HttpAgent(settings);
-    return new HttpsAgent({ ...settings, ...(ca !== undefined && { ca }) });
+    // `ca` replaces the CAs that Node trusts.
+    return new HttpsAgent({ ...settings, ...(ca !== undefined && { ca: [...getCACertificates(), ca] }) });
   }
 
   async #json<T>(sent: Sent): Promise<T> {
