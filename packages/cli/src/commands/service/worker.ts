@@ -51,7 +51,7 @@ export function command(session: Session) {
       const start = {
         ...{ url, token, redisUrl: config.redisUrl, queues, name, labels },
         slots: concurrency ?? Math.max(4, 4 * availableParallelism()),
-        ca: caFile === undefined ? undefined : readFileSync(caFile, "utf8"),
+        ca: caFile ? readCa(caFile) : undefined,
       };
       await serve(
         session,
@@ -59,6 +59,17 @@ export function command(session: Session) {
         () => session.note(`The worker is running: ${start.slots} slots for ${queues.join(", ")}.`),
       );
     });
+}
+
+function readCa(path: string): string {
+  try {
+    return readFileSync(path, "utf8");
+  } catch (error) {
+    throw usageError(
+      `cannot read the CA file ${path}: ${(error as Error).message}.`,
+      "give a PEM file with --ca or TRADEWIND_CA",
+    );
+  }
 }
 
 function names(text: string): readonly string[] {

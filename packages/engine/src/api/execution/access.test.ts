@@ -164,6 +164,9 @@ it("has a test for every route", async () => {
     .filter(([path]) => path.startsWith("/execution/"))
     .flatMap(([path, methods]) => Object.keys(methods).map((method) => `${method.toUpperCase()} ${path}`));
   expect(routes.sort()).toEqual([...ROUTES].sort());
+  for (const [path, methods] of Object.entries(paths))
+    for (const operation of path.startsWith("/execution/") ? Object.values(methods) : [])
+      expect(operation).toMatchObject({ tags: ["Task execution"], summary: expect.any(String) });
 });
 
 describe.each(ROUTES)("%s", (route) => {

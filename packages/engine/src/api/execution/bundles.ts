@@ -24,6 +24,7 @@ export function bundles(fetchBundle: (hash: string) => Promise<BundleText>): Res
             }),
           },
           tags,
+          summary: "Read the code of a DAG file",
         },
       },
       async (request) => {
@@ -40,6 +41,7 @@ export function bundles(fetchBundle: (hash: string) => Promise<BundleText>): Res
           params: z.object({ hash, file_hash: hash }),
           response: { 200: z.object({ content: z.string() }) },
           tags,
+          summary: "Read a file that a bundle requires, in base64",
         },
       },
       async (request) => {

@@ -23,6 +23,7 @@ export const claims: Resource = (app, options) => {
           }),
         },
         tags: ["Task execution"],
+        summary: "Claim assignments; those that are not in the answer are not to be run",
       },
     },
     async (request) => {

@@ -11,6 +11,12 @@ import { reports } from "./reports.ts";
 import { requests } from "./requests.ts";
 import { executionWorkers } from "./workers.ts";
 
+export const EXECUTION_TAG = {
+  name: "Task execution",
+  description:
+    "For workers: programs that run tasks. They authenticate with a token of the role worker, or with the launch token of one assignment. Described in docs/guides/execution-api.md.",
+};
+
 export const execution: Resource = (app, options) => {
   if (options.execution === undefined) return;
   const { answer, fetchBundle, outputs } = options.execution;

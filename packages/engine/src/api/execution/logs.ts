@@ -9,15 +9,16 @@ import { ExecutionAccess, executionRoute, SUPERSEDED } from "./execution-access.
 
 const chunk = z.strictObject({
   token: z.string(),
-  /** Byte offset; null: only the end of the log is wanted, where a new writer begins. */
-  offset: int(0).nullable(),
-  /** Whole lines. */
-  text: z.string(),
+  offset: int(0)
+    .nullable()
+    .describe(
+      "The bytes that were sent before. null: nothing is stored; the answer is where a new writer begins in a log that exists.",
+    ),
+  text: z.string().describe("Whole lines of JSON."),
 });
 
 const answer = z.object({
-  /** The length of the log. */
-  size: z.number().optional(),
+  size: z.number().optional().describe("The length of the log in bytes."),
   error: z.string().optional(),
   code: z.string().optional(),
 });
@@ -48,6 +49,7 @@ export const executionLogs: Resource = (app, options) => {
         body: z.strictObject({ worker: int(1), logs: z.array(chunk).max(1_000) }),
         response: { 200: z.object({ answers: z.array(answer) }) },
         tags: ["Task execution"],
+        summary: "Store chunks of logs",
       },
     },
     async (request) => {

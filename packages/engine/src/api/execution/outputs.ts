@@ -26,21 +26,23 @@ const reference = z.object({
 
 const storeQuery = z.strictObject({
   worker: int(1),
-  bytes: int(0),
-  sha256: z.string().regex(/^[0-9a-f]{64}$/),
+  bytes: int(0).describe("The size of the body."),
+  sha256: z
+    .string()
+    .regex(/^[0-9a-f]{64}$/)
+    .describe("Of the body."),
 });
 
 const readQuery = z.strictObject({
   worker: int(1),
-  grant: z.string().max(100),
-  /** Item indexes from the output inwards, e.g. `3,0`; left out: the whole output. */
+  grant: z.string().max(100).describe("From the reference."),
   path: z
     .string()
     .max(1_000)
     .regex(/^\d{1,10}(,\d{1,10})*$/)
-    .optional(),
-  /** Bytes to skip: to continue after an interruption. */
-  from: int(0).default(0),
+    .optional()
+    .describe("Item indexes from the output inwards, e.g. 3,0; left out: the whole output."),
+  from: int(0).default(0).describe("Bytes to skip: to continue after an interruption."),
 });
 
 const params = z.object({ object_id: int(1, Number.MAX_SAFE_INTEGER) });
@@ -60,7 +62,11 @@ function register(app: ApiApp, options: ApiOptions, outputs: Outputs): void {
       "/execution/v1/outputs",
       {
         config: { ...executionRoute(options), isUpload: true },
-        schema: { headers, querystring: storeQuery, response: { 201: reference }, tags },
+        schema: {
+          ...{ headers, querystring: storeQuery, body: z.any(), response: { 201: reference }, tags },
+          consumes: ["application/octet-stream"],
+          summary: "Store a large output, before the end of its attempt is reported",
+        },
       },
       async (request, reply) => {
         const { bytes, sha256, worker } = request.query;
@@ -98,7 +104,10 @@ function register(app: ApiApp, options: ApiOptions, outputs: Outputs): void {
     "/execution/v1/outputs/:object_id",
     {
       config: executionRoute(options),
-      schema: { headers, params, querystring: readQuery, response: { 200: z.any() }, tags },
+      schema: {
+        ...{ headers, params, querystring: readQuery, response: { 200: z.any() }, tags },
+        summary: "Read a large output, or an item of it, as JSON text",
+      },
     },
     async (request, reply) => {
       const { from, grant, path, worker } = request.query;

@@ -14,13 +14,12 @@ import { ExecutionAccess, executionRoute } from "./execution-access.ts";
 const report = z.strictObject({
   token: z.string(),
   type: z.enum(["started", "ended"]),
-  /**
-   * started: `{ pid }`; ended: `{ outcome, started }` of an attempt, with a start that was not reported before, or
-   * `{ error, action }` of a callback or a reaction.
-   */
-  content: z.any(),
-  /** How long ago it happened. */
-  ago_ms: z.number().min(0).max(8.64e8),
+  content: z
+    .any()
+    .describe(
+      "started: `{ pid }`; ended: `{ outcome, started }` of an attempt, with a start that was not reported before, or `{ error, action }` of a callback or a reaction.",
+    ),
+  ago_ms: z.number().min(0).max(8.64e8).describe("How long ago it happened."),
 });
 
 export const reports: Resource = (app, options) => {
@@ -33,8 +32,11 @@ export const reports: Resource = (app, options) => {
       bodyLimit: 256 * 1024 * 1024,
       schema: {
         body: z.strictObject({ worker: int(1), reports: z.array(report).max(1_000) }),
-        response: { 200: z.object({ superseded: z.array(z.string()) }) },
+        response: {
+          200: z.object({ superseded: z.array(z.string()).describe("Their reports do not count.") }),
+        },
         tags: ["Task execution"],
+        summary: "Report starts and ends",
       },
     },
     async (request) => {

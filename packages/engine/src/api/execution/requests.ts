@@ -15,14 +15,12 @@ import { type GrantedPlace, granted } from "./output-grants.ts";
 const ask = z.strictObject({
   token: z.string(),
   request: z.any(),
-  /** Time since the try started. */
-  ago_ms: z.number().min(0),
+  ago_ms: z.number().min(0).describe("Time since the try started."),
 });
 
 const answer = z.object({
   value: z.any().optional(),
-  /** The places of large values in the answer. */
-  large: z.any().optional(),
+  large: z.any().optional().describe("The places of large values in the answer, where it has null."),
   error: z.string().optional(),
   code: z.string().optional(),
 });
@@ -39,6 +37,7 @@ export function requests(answerRequest: AnswerRequest): Resource {
           body: z.strictObject({ worker: int(1), requests: z.array(ask).max(1_000) }),
           response: { 200: z.object({ answers: z.array(answer) }) },
           tags: ["Task execution"],
+          summary: "Pass on requests of user code: variables, connections, outputs, steps, signals, runs",
         },
       },
       async (request) => {

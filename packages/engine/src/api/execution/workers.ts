@@ -26,33 +26,42 @@ const registerBody = z.strictObject({
   version: z.string().max(100),
   protocol: int(1),
   slots: int(1, 10_000),
-  /** Left out by the worker of a pod. */
-  queues: z.array(name).min(1).max(100).optional(),
+  queues: z
+    .array(name)
+    .min(1)
+    .max(100)
+    .optional()
+    .describe("It claims assignments of these only; default: default. Left out by the worker of a pod."),
   labels: z.record(z.string().max(100), z.string().max(250)).default({}),
 });
 
 const registered = z.object({
-  worker: z.number(),
-  lease_ms: z.number(),
-  /** In characters and bytes of JSON: an output between them is stored with `POST /execution/v1/outputs`. */
-  output_limits: z.object({ inline: z.number(), most: z.number() }),
+  worker: z.number().describe("Its id in all other calls."),
+  lease_ms: z.number().describe("Without a heartbeat for this long, the worker is declared dead."),
+  output_limits: z
+    .object({ inline: z.number(), most: z.number() })
+    .describe(
+      "An output with more than `inline` characters of JSON is stored with POST /execution/v1/outputs; one with more than `most` bytes fails its task.",
+    ),
 });
 
 const heartbeatBody = z.strictObject({
-  /** The assignments that it has claimed and whose end is not reported. */
-  assignments: z.array(uuid).max(100_000),
-  /** Those among them that it is stopping already. */
-  stopping: z.array(uuid).max(100_000).default([]),
+  assignments: z
+    .array(uuid)
+    .max(100_000)
+    .describe("Those that it has claimed and whose end is not reported."),
+  stopping: z.array(uuid).max(100_000).default([]).describe("Those among them that it is stopping already."),
   free_slots: int(0, 10_000).default(0),
-  /** Whether it knows that it is to start nothing more. */
-  is_draining: z.boolean().default(false),
+  is_draining: z.boolean().default(false).describe("It knows that it is to start nothing more."),
 });
 
 const orders = z.object({
-  cancels: z.array(z.object({ id: z.string(), cancel: z.any() })),
-  superseded: z.array(z.string()),
-  unknown: z.array(z.string()),
-  is_draining: z.boolean(),
+  cancels: z
+    .array(z.object({ id: z.string(), cancel: z.any() }))
+    .describe("To be stopped: abort, then kill after `graceMs`; then report the end."),
+  superseded: z.array(z.string()).describe("These do not count any more: to be stopped."),
+  unknown: z.array(z.string()).describe("Claimed by this worker, and not in its list: to be claimed again."),
+  is_draining: z.boolean().describe("It is to start nothing more."),
 });
 
 const params = z.object({ worker_id: int(1) });
@@ -77,6 +86,7 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
         body: registerBody,
         response: { 201: registered },
         tags,
+        summary: "Register a worker",
       },
     },
     async (request, reply) => {
@@ -103,7 +113,10 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
     {
       config: executionRoute(options),
       bodyLimit: 8 * 1024 * 1024,
-      schema: { params, body: heartbeatBody, response: { 200: orders }, tags },
+      schema: {
+        ...{ params, body: heartbeatBody, response: { 200: orders }, tags },
+        summary: "Renew the lease of a worker; held until there is something to do",
+      },
     },
     async (request) => {
       const worker = request.params.worker_id;
@@ -133,7 +146,7 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
     "/execution/v1/workers/:worker_id",
     {
       config: executionRoute(options),
-      schema: { params, response: { 204: z.null() }, tags },
+      schema: { params, response: { 204: z.null() }, tags, summary: "Sign off: its assignments are lost" },
     },
     async (request, reply) => {
       const worker = request.params.worker_id;

@@ -21,7 +21,7 @@ import { dagVersions } from "../dag/dag-versions.ts";
 import { dags } from "../dag/dags.ts";
 import { importErrors } from "../dag/import-errors.ts";
 import { tasks } from "../dag/tasks.ts";
-import { execution } from "../execution/execution.ts";
+import { EXECUTION_TAG, execution } from "../execution/execution.ts";
 import { jobs } from "../job/jobs.ts";
 import { deadlines } from "../notify/deadlines.ts";
 import { deliveries } from "../notify/deliveries.ts";
@@ -165,6 +165,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
       },
       components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
       security: [{ bearer: [] }],
+      tags: [EXECUTION_TAG],
     },
     transform: jsonSchemaTransform,
     transformObject: jsonSchemaTransformObject,
