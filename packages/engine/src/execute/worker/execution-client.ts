@@ -18,7 +18,8 @@ export interface ExecutionClientOptions {
   readonly timeoutMs?: number;
 }
 
-const TIMEOUT_MS = 30_000;
+/** Without a byte for this long, the connection is dead: the server answers within a few seconds. */
+const TIMEOUT_MS = 10_000;
 /** The time without a byte in either direction; the server stores an output before it answers. */
 const TRANSFER_SILENCE_MS = 300_000;
 /** The header of the attempt token. */
@@ -152,12 +153,8 @@ export class ExecutionClient {
       );
       const fail = (error: Error) =>
         reject(new ExecutionError(0, "API_UNREACHABLE", `${url.origin}: ${error.message}`));
-      if (isTransfer) sent.setTimeout(TRANSFER_SILENCE_MS, () => sent.destroy(new Error("no progress")));
-      else {
-        const ms = timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS;
-        const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${ms} ms`)), ms);
-        sent.once("close", () => clearTimeout(timer));
-      }
+      const silenceMs = isTransfer ? TRANSFER_SILENCE_MS : (timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS);
+      sent.setTimeout(silenceMs, () => sent.destroy(new Error(`no answer within ${silenceMs} ms`)));
       sent.on("error", fail);
       if (!(body instanceof Readable)) sent.end(body);
       else {
