@@ -31,8 +31,13 @@ export interface WorkerStart {
 /** As of a scheduler: with the grace period it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
 const DRAIN_MS = 20_000;
 
-export async function startWorker(config: Config, start: WorkerStart): Promise<DrainingProcess> {
+/** `finished` resolves when a user has removed the worker. */
+export async function startWorker(
+  config: Config,
+  start: WorkerStart,
+): Promise<DrainingProcess & { readonly finished: Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const removed = Promise.withResolvers<void>();
   const home = await openHome(config.home);
   const user = await prepareUserCode({ config, home, logger });
   const client = new ExecutionClient(start);
@@ -67,6 +72,7 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
       labels: start.labels ?? {},
     },
     logger: logger.child({ component: "worker" }),
+    onRemoved: () => removed.resolve(),
     onDraining: (isDraining) => void (isDraining ? consumer.pause() : consumer.resume()),
   });
   const consumer = new QueueConsumer({
@@ -80,11 +86,11 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
   consumer.start();
   const ended = Promise.withResolvers<void>();
   return {
+    finished: removed.promise,
     stop: async () => {
       await consumer.pause();
       await Promise.race([worker.drain(config.drainMs ?? DRAIN_MS), ended.promise]);
       await worker.stop(config.stopGraceMs);
-      await consumer.stop();
       client.close();
     },
     endDrain: () => {
