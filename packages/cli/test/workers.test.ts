@@ -40,11 +40,10 @@ async function trigger(dagId = "held"): Promise<{ run: string; finish: () => Pro
   return { run, finish: () => writeFile(file, "") };
 }
 
-async function task(run: string, dagId = "held"): Promise<TaskInstance> {
-  const [instance] = await tw.json<TaskInstance[]>("tasks", "list", dagId, run);
-  if (instance === undefined) throw new Error(`run ${run} has no task`);
-  return instance;
-}
+const tasks = (run: string, dagId = "held") => tw.json<TaskInstance[]>("tasks", "list", dagId, run);
+const task = async (run: string) => (await tasks(run))[0];
+const isRunning = (run: string, dagId?: string) => async () =>
+  (await tasks(run, dagId))[0]?.state === "running";
 
 const runsOn = (run: string, name: string) => async () => {
   const { attempts } = await tw.json<WorkerDetail>("workers", "show", name);
@@ -95,7 +94,7 @@ describe("tradewind workers", () => {
     });
     const { stdout } = await tw.tw("workers", "show", String(shown.id));
     expect(stdout).toMatch(new RegExp(`held +${run} +hold +1 +default`));
-    await tw.until(async () => (await task(run)).state === "running", "the report of the start");
+    await tw.until(isRunning(run), "the report of the start");
     expect(await task(run)).toMatchObject({
       hostname: hostname(),
       executor_job: { id: shown.id, job_type: "worker", name: "first" },
@@ -120,6 +119,7 @@ describe("tradewind workers", () => {
     await before.finish();
     await tw.tw("runs", "wait", "held", before.run);
     expect(await tw.json<Worker[]>("workers", "list")).toMatchObject([{ state: "draining", running: 0 }]);
+    await tw.until(async () => (await task(after.run))?.state === "queued", "the second run");
     expect(await task(after.run)).toMatchObject({ state: "queued", hostname: null, executor_job: null });
     await tw.tw("workers", "drain", "first", "--undo");
     await tw.until(runsOn(after.run, "first"), "the start after the drain");
@@ -131,7 +131,7 @@ describe("tradewind workers", () => {
     const third = await tw.worker("third", "--queues", "third");
     const { finish, run } = await trigger("held_third");
     // What has no process yet would be handed back.
-    await tw.until(async () => (await task(run, "held_third")).state === "running", "the start");
+    await tw.until(isRunning(run, "held_third"), "the start");
     const ended = third.stop();
     const isDraining = async () => (await tw.json<Worker>("workers", "show", "third")).state === "draining";
     await tw.until(isDraining, "the drain");
