@@ -1,8 +1,6 @@
-import { randomUUID } from "node:crypto";
 import { beforeAll, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
-import { claimAssignments, insertAssignments } from "../../store/execute/assignments.ts";
-import { registerWorker } from "../../store/execute/workers.ts";
+import { addAttempt, addWorker } from "../../../test/api/remote.ts";
 
 let tw: Installation;
 let dagRunId: number;
@@ -13,30 +11,9 @@ beforeAll(async () => {
   dagRunId = await tw.addRun("sales", { runId: "monday" });
 });
 
-async function worker(
-  name: string,
-  queues: readonly string[] | null = ["default"],
-  leaseMs = 60_000,
-): Promise<number> {
-  return registerWorker(
-    tw.database,
-    { name, hostname: "host-1", pid: 4711, version: "0.1.0", slots: 4, queues, labels: { zone: "a" } },
-    { leaseMs, tokenId: null, assignment: null },
-  );
-}
-
-/** An attempt of the task that the worker has claimed; returns its id. */
-async function claimed(by: number, taskId: string): Promise<string> {
-  const id = randomUUID();
-  await tw.addInstance(dagRunId, taskId, { state: "running", tryNumber: 2, attempt: id });
-  const content = { run: { dagId: "sales", runId: "monday" }, tryNumber: 2 };
-  const where = { executor: "queue", queue: "default", priority: 1, config: null };
-  await insertAssignments(tw.database, [
-    { id, kind: "attempt", dagRunId, taskId, mapIndex: -1, content, ...where },
-  ]);
-  await claimAssignments(tw.database, by, [id]);
-  return id;
-}
+const worker = (name: string, queues?: readonly string[] | null, leaseMs?: number) =>
+  addWorker(tw, { name, ...(queues !== undefined && { queues }), ...(leaseMs !== undefined && { leaseMs }) });
+const claimed = (by: number, taskId: string) => addAttempt(tw, { dagRunId, taskId, worker: by });
 
 const list = async (query = "") =>
   (await tw.call("GET", `/workers${query}`)).json<{ workers: { name: string; state: string }[] }>().workers;

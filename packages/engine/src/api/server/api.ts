@@ -22,6 +22,7 @@ import { dags } from "../dag/dags.ts";
 import { importErrors } from "../dag/import-errors.ts";
 import { tasks } from "../dag/tasks.ts";
 import { execution } from "../execution/execution.ts";
+import { executors } from "../job/executors.ts";
 import { jobs } from "../job/jobs.ts";
 import { workers } from "../job/workers.ts";
 import { deadlines } from "../notify/deadlines.ts";
@@ -83,6 +84,7 @@ const RESOURCES: readonly Resource[] = [
   deferrals,
   eventLogs,
   execution,
+  executors,
   health,
   importErrors,
   jobs,

@@ -1,7 +1,7 @@
 /** Workers as the API lists them, and what each is running. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import type { AssignmentKind } from "../execute/assignments.ts";
+import { type AssignmentKind, hasEnded } from "../execute/assignments.ts";
 import { Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 /** "dead": its lease has expired, or a user removed it; "stopped": it signed off. */
@@ -84,8 +84,7 @@ export function findWorker(connection: Connection, id: number): Promise<WorkerRo
 const STATE = `CASE WHEN j.state = 'stopped' THEN 'stopped' WHEN j.state <> 'running' OR j.lease_until <= now() THEN 'dead'
   WHEN j.is_draining THEN 'draining' ELSE 'alive' END`;
 const FROM = "job j";
-/** SQL: assignment `a` is with its worker, and its end is not reported. */
-const IS_RUNNING = "NOT EXISTS (SELECT FROM report e WHERE e.assignment_id = a.id AND e.type = 'ended')";
+const IS_RUNNING = `NOT ${hasEnded("a")}`;
 const COLUMNS = `j.id, j.name, j.hostname, j.pid, j.version, ${STATE} AS state, j.queues,
   coalesce(j.facts->'labels', '{}'::json) AS labels, j.slots, j.started_at, j.heartbeat_at, j.ended_at,
   extract(epoch FROM now() - j.heartbeat_at)::float8 AS heartbeat_age_s,
