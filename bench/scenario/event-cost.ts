@@ -76,6 +76,7 @@ function chains(size: number): DagManifest {
 /** Accepts one attempt at a time and ends as many as allowed. */
 class InstantExecutor implements Executor {
   readonly name = "local";
+  readonly type = "local";
   /** More than one only at the start, when the first dispatches wait for the bundle. */
   readonly #held: string[] = [];
   #report: (event: ExecutorEvent) => void = () => {};

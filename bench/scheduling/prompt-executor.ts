@@ -3,6 +3,7 @@ import type { Assignment, Executor, ExecutorEvent } from "../../packages/engine/
 
 export class PromptExecutor implements Executor {
   readonly name = "local";
+  readonly type = "local";
   #report: (event: ExecutorEvent) => void = () => {};
 
   async start(report: (event: ExecutorEvent) => void): Promise<void> {

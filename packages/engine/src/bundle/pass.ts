@@ -20,7 +20,7 @@ import type { DagFolder, FoundFile } from "./dag-files.ts";
 import type { FileLedger, Outcome } from "./file-ledger.ts";
 import { InputView } from "./input-view.ts";
 import { NameOrder } from "./name-order.ts";
-import { unknownExecutor, unservedQueues } from "./placement.ts";
+import { ignoredQueues, unknownExecutor } from "./placement.ts";
 import { Publisher } from "./publisher.ts";
 
 export interface PassReport {
@@ -228,7 +228,7 @@ export class Pass {
       this.#taken.push({ file, bundled, message });
       return;
     }
-    const { ledger, logger } = this.#with;
+    const { executors, ledger, logger } = this.#with;
     const dagIds = bundled.manifests.map(({ dagId }) => dagId);
     ledger.remember(file, {
       inputs: bundled.inputs,
@@ -239,9 +239,10 @@ export class Pass {
     });
     this.#loaded.add(file);
     if (changed.length > 0) this.#changed.add(file);
-    const queues = changed.length > 0 ? unservedQueues(bundled.manifests).slice(0, 10) : [];
+    const [standard = "local"] = executors;
+    const queues = changed.length > 0 ? ignoredQueues(bundled.manifests, standard).slice(0, 10) : [];
     if (queues.length > 0)
-      logger.warn("tasks name queues that no worker serves; they run with the others", { file, queues });
+      logger.warn("tasks of the local executor name queues: it runs all tasks alike", { file, queues });
     if (changed.length > 0) logger.debug("DAG file loaded", { file, dags: changed.slice(0, 10) });
   }
 

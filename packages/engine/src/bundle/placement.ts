@@ -1,6 +1,7 @@
 /**
  * The executors and queues that the tasks of a file name. A task that names an unconfigured executor would run on another
- * one, so its file is not loaded. A queue only selects workers: a task with an unserved queue is loaded with a warning.
+ * one, so its file is not loaded. A queue selects workers, which the local executor does not have. Whether live workers serve
+ * a queue changes at any time: the health check, `doctor` and `why` name queues that none serves.
  */
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { DEFAULT_QUEUE } from "../model/index.ts";
@@ -24,11 +25,16 @@ export function unknownExecutor(
   return null;
 }
 
-/** The queues that tasks name and no worker serves, as `dag.task: queue`. */
-export function unservedQueues(manifests: readonly DagManifest[]): string[] {
+/**
+ * The queues that tasks of the local executor name, as `dag.task: queue`: it runs them with all others.
+ * @param standard The executor of tasks that name none.
+ */
+export function ignoredQueues(manifests: readonly DagManifest[], standard: string): string[] {
   return manifests.flatMap(({ dagId, tasks }) =>
     tasks
-      .filter(({ queue }) => typeof queue === "string" && queue !== DEFAULT_QUEUE)
+      .filter(({ executor, queue }) => {
+        return (executor ?? standard) === "local" && typeof queue === "string" && queue !== DEFAULT_QUEUE;
+      })
       .map(({ queue, taskId }) => `${dagId}.${taskId}: ${queue}`),
   );
 }

@@ -234,6 +234,8 @@ export interface AdoptedAttempt {
 
 export interface Executor {
   readonly name: string;
+  /** "local"; "queue": its attempts wait in queues that workers serve; or another word for how it starts attempts. */
+  readonly type: string;
   /**
    * Its attempts outlive the scheduler: they run on other machines, their ends are stored reports, and the next owner of a
    * run adopts them. Left out: attempts end with the process of the executor.

@@ -107,6 +107,14 @@ class ExecutorView implements Executor {
     return this.#shared.executor.name;
   }
 
+  get type(): string {
+    return this.#shared.executor.type;
+  }
+
+  problem(): string | null {
+    return this.#shared.executor.problem?.() ?? null;
+  }
+
   get streamingSlots(): number {
     return this.#shared.executor.streamingSlots ?? 0;
   }

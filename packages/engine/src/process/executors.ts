@@ -71,14 +71,20 @@ function invalid(setting: string, message: string): EngineError {
   return new EngineError("CONFIG_INVALID", message, { details: { setting } });
 }
 
+interface RemoteFacts {
+  readonly type: string;
+  readonly parallelism: number;
+}
+
 export function createExecutors(
   { config, database, logger, secretBox, wakeUps }: ServiceParts,
   localOptions: LocalExecutorOptions,
 ): Executors {
   const local = new LocalExecutor(localOptions);
-  const remote = (name: string, launcher: Launcher, parallelism = 0) =>
+  const remote = (name: string, launcher: Launcher, { parallelism, type }: RemoteFacts) =>
     new RemoteExecutor({
       name,
+      type,
       database,
       launcher,
       secretBox,
@@ -87,9 +93,9 @@ export function createExecutors(
       onCancels: () => wakeUps.send("assignments"),
     });
   const all = [...configured(config)].map(([name, settings]) =>
-    settings.type === "local" ? local : remote(name, launcherOf(name, settings), settings.parallelism),
+    settings.type === "local" ? local : remote(name, launcherOf(name, settings), settings),
   );
-  return { all, foreign: remote("", NO_LAUNCHER), local };
+  return { all, foreign: remote("", NO_LAUNCHER, { type: "", parallelism: 0 }), local };
 }
 
 function launcherOf(name: string, settings: Exclude<ExecutorSettings, { type: "local" }>): Launcher {

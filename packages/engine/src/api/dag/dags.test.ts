@@ -321,7 +321,13 @@ describe("monitor", () => {
     const read = async () => (await tw.app.inject("/api/v2/monitor/health")).json();
     expect(await read()).toEqual({
       metadatabase: { status: "healthy" },
-      scheduler: { status: "unhealthy", latest_scheduler_heartbeat: null, unserved_dags: [] },
+      scheduler: {
+        status: "unhealthy",
+        latest_scheduler_heartbeat: null,
+        unserved_dags: [],
+        unserved_queues: [],
+        failing_executors: [],
+      },
       triggerer: {
         status: null,
         latest_triggerer_heartbeat: null,

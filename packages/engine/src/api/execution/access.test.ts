@@ -118,7 +118,7 @@ async function newAssignment(): Promise<string> {
   await insertAssignments(tw.database, [
     {
       ...{ id, kind: "attempt", dagRunId: run, taskId: "t", mapIndex: -1 },
-      ...{ executor: "queue", queue: "default", priority: 0 },
+      ...{ executor: "queue", queue: "default", priority: 0, config: null },
       content: {
         ...{ kind: "attempt", id, dagRunId: run, taskId: "t", mapIndex: -1, tryNumber: 1 },
         ...{ run: { dagId: "etl", runId: "r1" }, logKey: `etl/${run}/t/-1/1-${id}.log`, queue: "default" },

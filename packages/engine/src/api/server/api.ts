@@ -22,7 +22,9 @@ import { dags } from "../dag/dags.ts";
 import { importErrors } from "../dag/import-errors.ts";
 import { tasks } from "../dag/tasks.ts";
 import { EXECUTION_TAG, execution } from "../execution/execution.ts";
+import { executors } from "../job/executors.ts";
 import { jobs } from "../job/jobs.ts";
+import { workers } from "../job/workers.ts";
 import { deadlines } from "../notify/deadlines.ts";
 import { deliveries } from "../notify/deliveries.ts";
 import { dagRunEdits } from "../run/dag-run-edits.ts";
@@ -83,6 +85,7 @@ const RESOURCES: readonly Resource[] = [
   deferrals,
   eventLogs,
   execution,
+  executors,
   health,
   importErrors,
   jobs,
@@ -107,6 +110,7 @@ const RESOURCES: readonly Resource[] = [
   webhooks,
   welcome,
   why,
+  workers,
   xcomEntries,
 ];
 

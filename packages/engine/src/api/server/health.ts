@@ -1,5 +1,6 @@
 /** Health for load balancers and users. A component is healthy while a job of its kind holds its lease. */
 import { z } from "zod";
+import { type ExecutorHealth, executorHealth } from "../../store/execute/executors.ts";
 import { unservedDags } from "../../store/job/served-dags.ts";
 import { componentHealth } from "../../store/list/jobs.ts";
 import { type TriggererHealth, triggererHealth } from "../../store/list/triggerer-health.ts";
@@ -19,6 +20,16 @@ const triggers = {
   suspected_triggers: z.number().nullable(),
 };
 
+/** Additional to Airflow. Null while the database is unreachable. */
+const executors = {
+  /** Queues with waiting tasks and without a live worker. */
+  unserved_queues: z
+    .array(z.object({ executor: z.string(), queue: z.string(), tasks: z.number() }))
+    .nullable(),
+  /** Executors with which a live scheduler cannot start tasks. */
+  failing_executors: z.array(z.string()).nullable(),
+};
+
 export const health: Resource = (app, { database, logger }) => {
   app.get(
     "/api/v2/monitor/health",
@@ -33,6 +44,7 @@ export const health: Resource = (app, { database, logger }) => {
               latest_scheduler_heartbeat: z.string().nullable(),
               /** Additional to Airflow: the first DAGs without a live scheduler. */
               unserved_dags: z.array(z.string()).nullable(),
+              ...executors,
             }),
             triggerer: z.object({ status, latest_triggerer_heartbeat: z.string().nullable(), ...triggers }),
             dag_processor: z.object({ status, latest_dag_processor_heartbeat: z.string().nullable() }),
@@ -46,10 +58,11 @@ export const health: Resource = (app, { database, logger }) => {
         componentHealth(database),
         triggererHealth(database),
         unservedDags(database, MAX_UNSERVED),
+        executorHealth(database, MAX_UNSERVED),
       ]);
-      const [jobs, triggering, unserved] = await read.catch((error: unknown) => {
+      const [jobs, triggering, unserved, executing] = await read.catch((error: unknown) => {
         logger.warn("database does not respond to the health check", { error: String(error) });
-        return [null, null, null] as const;
+        return [null, null, null, null] as const;
       });
       const of = (kind: string) => {
         const job = jobs?.find((each) => each.kind === kind);
@@ -69,6 +82,7 @@ export const health: Resource = (app, { database, logger }) => {
           status: scheduler.status,
           latest_scheduler_heartbeat: scheduler.heartbeat,
           unserved_dags: unserved,
+          ...executorsOf(executing),
         },
         triggerer: {
           status: triggerer.status,
@@ -80,6 +94,13 @@ export const health: Resource = (app, { database, logger }) => {
     },
   );
 };
+
+function executorsOf(health: ExecutorHealth | null) {
+  return {
+    unserved_queues: health && [...health.unserved],
+    failing_executors: health && [...health.failing],
+  };
+}
 
 function triggersOf(health: TriggererHealth | null) {
   return {

@@ -33,6 +33,7 @@ import { type DrivenRun, readDrivenRun } from "../signal/conditions.ts";
 import { addressOf, describe, mappedParams, mapQuery, taskParams } from "../task/task-instances.ts";
 import { deferredReasons, type Finding } from "./why-deferred.ts";
 import { againReasons, heldReasons, startReasons, underWayReasons } from "./why-driven.ts";
+import { queuedReasons as executorReasons } from "./why-executor.ts";
 import { queuedReasons, stoppedReasons } from "./why-held-run.ts";
 import { countMapped, describeState, stateCounts, sumUp } from "./why-map.ts";
 import { pastReasons } from "./why-past.ts";
@@ -169,7 +170,7 @@ async function reasonsOf(facts: Case): Promise<Reason[]> {
   }
   const underWay = driven ? underWayReasons(driven, task).map(shown) : [];
   if (state === "running" || state === "restarting")
-    return [reason("RUNNING", "It is running."), ...underWay];
+    return [reason("RUNNING", `It is running${onWorker(instance)}.`), ...underWay];
   if (run.state === "success" || run.state === "failed") {
     return [reason("RUN_FINISHED", `The run has ended: ${run.state}. Clear the task to run it again.`)];
   }
@@ -201,12 +202,7 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
     case "deferred":
       return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(shown);
     case "queued":
-      return [
-        reason(
-          "EXECUTOR",
-          `It has its ${instance?.pool_slots === 1 ? "slot" : "slots"} of pool "${instance?.pool}" and waits for a free process of the executor. If this lasts, raise TRADEWIND_PARALLELISM or start another scheduler.`,
-        ),
-      ];
+      return instance ? (await executorReasons(facts.database, instance)).map(shown) : [];
     case "scheduled":
       return limitReasons(facts);
     default: {
@@ -221,6 +217,10 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
         : [...start, ...(await limitReasons(facts))];
     }
   }
+}
+
+function onWorker({ executor_job: job, hostname }: Partial<TaskInstanceRow> = {}): string {
+  return job?.kind === "worker" ? ` on worker "${job.name}" on ${hostname}` : "";
 }
 
 /** The task's own timeout, which counts from the first start of the try and includes waits. */
@@ -266,7 +266,10 @@ async function limitReasons({ database, instance, manifest, run, task }: Case): 
       ),
     ];
   }
-  const full = await slotReasons(database, run.owner_job, task.lifetime === "streaming");
+  const full = await slotReasons(database, run.owner_job, {
+    executor: instance?.executor ?? task.executor,
+    isStreaming: task.lifetime === "streaming",
+  });
   if (full.length > 0) return full.map(shown);
   // Only the scheduler has the list of live processes.
   const but = task.role === "work" ? "" : " except tasks of its run that are still being stopped, if any";

@@ -31,6 +31,7 @@ const STOPPING = "the executor is stopping";
 
 export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly name = "local";
+  readonly type = "local";
   readonly #parallelism: number;
   readonly streamingSlots: number;
   readonly #logPatienceMs: number;

@@ -43,7 +43,15 @@ beforeEach(async () => {
   under = await ExecutorUnderTest.start();
   launcher = new RecordingLauncher();
   const { database, secretBox } = tw.options;
-  const options = { name: "pods", database, launcher, parallelism: 8, secretBox, logger: silentLogger };
+  const options = {
+    name: "pods",
+    type: "module",
+    database,
+    launcher,
+    parallelism: 8,
+    secretBox,
+    logger: silentLogger,
+  };
   executor = new RemoteExecutor({ ...options, onCancels: () => {} });
   await executor.start(() => {});
 });

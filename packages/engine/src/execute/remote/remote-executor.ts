@@ -34,6 +34,7 @@ import { WriteQueue } from "./write-queue.ts";
 
 export interface RemoteExecutorOptions {
   readonly name: string;
+  readonly type: string;
   readonly database: Database;
   readonly launcher: Launcher;
   /** Maximum number of attempts in flight, running or waiting for a worker. */
@@ -51,6 +52,7 @@ export type CancelOrder = CancelTerms & { readonly reason: string };
 
 export class RemoteExecutor implements Executor, RemoteAttempts {
   readonly name: string;
+  readonly type: string;
   readonly #options: RemoteExecutorOptions;
   readonly #inFlight = new Set<string>();
   readonly #inserts: WriteQueue<Assignment>;
@@ -60,8 +62,9 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
   #report: (event: ExecutorEvent) => void = () => {};
 
   constructor(options: RemoteExecutorOptions) {
-    const { logger, name } = options;
+    const { logger, name, type } = options;
     this.name = name;
+    this.type = type;
     this.#options = options;
     this.#inserts = new WriteQueue({
       write: (batch) => this.#insert(batch),

@@ -153,7 +153,9 @@ export class ExecutionClient {
       );
       const fail = (error: Error) =>
         reject(new ExecutionError(0, "API_UNREACHABLE", `${url.origin}: ${error.message}`));
-      const silenceMs = isTransfer ? TRANSFER_SILENCE_MS : (timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS);
+      const silenceMs = isTransfer
+        ? TRANSFER_SILENCE_MS
+        : (timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS);
       sent.setTimeout(silenceMs, () => sent.destroy(new Error(`no answer within ${silenceMs} ms`)));
       sent.on("error", fail);
       if (!(body instanceof Readable)) sent.end(body);

@@ -197,6 +197,7 @@ describe("logs of tasks on a worker", () => {
       mapIndex: null,
       executor: "",
       queue: "own",
+      config: null,
     } as const;
     await insertAssignments(on.rig.db, [{ ...row, id, priority: 0, content: { id, logKey } }]);
     const facts = {

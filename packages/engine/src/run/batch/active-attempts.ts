@@ -42,12 +42,18 @@ export class ActiveAttempts {
     return this.#held.get(attempt);
   }
 
-  /** The number of streaming tasks that have or wait for slots of this executor; default: of all. */
-  streams(executor?: Executor): number {
+  /** The number of streaming tasks that have or wait for slots of this executor. */
+  streams(executor: Executor): number {
     let streams = 0;
-    for (const held of this.#held.values())
-      if (held.isStream && (executor === undefined || held.executor === executor)) streams++;
+    for (const held of this.#held.values()) if (held.isStream && held.executor === executor) streams++;
     return streams;
+  }
+
+  /** The number of attempts by executor. */
+  sizes(): ReadonlyMap<Executor, number> {
+    const sizes = new Map<Executor, number>();
+    for (const { executor } of this.#held.values()) sizes.set(executor, (sizes.get(executor) ?? 0) + 1);
+    return sizes;
   }
 
   all(): Iterable<[string, Held]> {

@@ -17,6 +17,7 @@ import {
   type Peer,
   publishFreeSlots,
   publishSlotFacts,
+  type SlotFacts,
 } from "../../store/run/run-hand-over.ts";
 import type { Admission } from "../admit/admission.ts";
 import type { ActiveAttempts } from "../batch/active-attempts.ts";
@@ -130,12 +131,26 @@ export class RunSharing {
     await this.#publish(jobId);
   }
 
-  /** At each heartbeat: publishes the slots that streaming tasks use, if the number has changed. */
+  /** At each heartbeat: publishes the state of the executors, if it has changed. */
   async publishFacts(jobId: number): Promise<void> {
     const { admission, database, activeAttempts } = this.#options;
     const { slots } = admission.executors.idle();
-    const { streamingSlots } = admission.executors;
-    const facts = { slots, streaming_slots: streamingSlots, streaming_tasks: activeAttempts.streams() };
+    const { all, streamingSlots } = admission.executors;
+    const active = activeAttempts.sizes();
+    const facts: SlotFacts = {
+      executors: all.map((executor) => ({
+        name: executor.name,
+        type: executor.type,
+        slots: executor.slots().slots,
+        active: active.get(executor) ?? 0,
+        problem: executor.problem?.() ?? null,
+      })),
+      slots,
+      streaming_slots: streamingSlots,
+      streaming_tasks: all
+        .filter(({ remote }) => !remote)
+        .reduce((sum, executor) => sum + activeAttempts.streams(executor), 0),
+    };
     const text = JSON.stringify([jobId, facts]);
     if (text === this.#publishedFacts) return;
     await publishSlotFacts(database, jobId, facts);

@@ -1,4 +1,4 @@
-/** The slots of a scheduler's executor, and the tasks that hold them. */
+/** The slots of the executors of a scheduler, and the tasks that hold those of the local one. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import type { SlotFacts } from "../run/run-hand-over.ts";
@@ -12,14 +12,12 @@ export interface SlotHolder {
   readonly count: number;
 }
 
-interface SlotHolders {
+export interface SlotJob {
   readonly hostname: string;
-  /** null: no limit. */
+  /** Of the local executor; null: no limit. */
   readonly slots: number | null;
   /** Facts reported by the job itself. */
   readonly facts: Partial<DrainFacts & SlotFacts> | null;
-  /** Sorted by number of instances, descending. */
-  readonly holders: readonly SlotHolder[];
 }
 
 const JOB = statement(
@@ -34,13 +32,23 @@ const HOLDERS = statement(
           coalesce(bool_or(v.manifest @? format('$.tasks[*] ? (@.taskId == %s && @.lifetime == "streaming")',
                                                 to_json(t.task_id))::jsonpath), false) AS is_streaming
    FROM dag_run r JOIN task_instance t ON t.dag_run_id = r.id JOIN dag_version v ON v.id = r.version_id
-   WHERE r.owner_job = $1 AND t.state IN ('queued', 'running', 'restarting')
+   WHERE r.owner_job = $1 AND t.state IN ('queued', 'running', 'restarting') AND coalesce(t.executor, $2) = 'local'
    GROUP BY r.dag_id, t.task_id ORDER BY count DESC, r.dag_id, t.task_id`,
 );
 
-/** null: no such job, or it has ended. */
-export async function readSlotHolders(connection: Connection, job: number): Promise<SlotHolders | null> {
-  const found = await connection.one<Omit<SlotHolders, "holders">>(JOB, [job]);
-  if (found === undefined) return null;
-  return { ...found, holders: await connection.rows<SlotHolder>(HOLDERS, [job]) };
+/** undefined: no such job, or it has ended. */
+export function readSlotJob(connection: Connection, job: number): Promise<SlotJob | undefined> {
+  return connection.one(JOB, [job]);
+}
+
+/**
+ * Sorted by number of instances, descending.
+ * @param standard The executor of tasks that name none.
+ */
+export function readSlotHolders(
+  connection: Connection,
+  job: number,
+  standard: string,
+): Promise<SlotHolder[]> {
+  return connection.rows(HOLDERS, [job, standard]);
 }

@@ -405,6 +405,14 @@ CREATE TABLE report (
   UNIQUE (assignment_id, type) -- a repeated report is stored once
 );
 
+-- For users: the depth of the queues of executors, e.g. to start and stop workers. A queue without assignments has no row.
+CREATE VIEW queue_depth AS
+  SELECT executor, queue,
+    (count(*) FILTER (WHERE worker_job IS NULL))::integer AS waiting,
+    (count(*) FILTER (WHERE worker_job IS NOT NULL))::integer AS running,
+    coalesce(extract(epoch FROM now() - min(created_at) FILTER (WHERE worker_job IS NULL)), 0)::float8 AS oldest_wait_seconds
+  FROM assignment GROUP BY executor, queue;
+
 -- Pools ----------------------------------------------------------------------------------------------------------
 
 -- Slots, and how many are occupied: changed only in the transaction that changes the task's state. slots < 0: no limit.

@@ -80,9 +80,23 @@ export async function offeredSlots(db: Connection, jobId: number): Promise<numbe
   return (await db.one<{ free_slots: number }>(OFFERED, [jobId]))?.free_slots ?? 0;
 }
 
+/** One executor of a scheduler. */
+export interface ExecutorFacts {
+  readonly name: string;
+  readonly type: string;
+  /** null: no limit. */
+  readonly slots: number | null;
+  /** Attempts that it has: running, or waiting for a process or a worker. */
+  readonly active: number;
+  /** What keeps it from starting attempts; null: nothing. */
+  readonly problem: string | null;
+}
+
 /** The executor facts in a scheduler's row. */
 export interface SlotFacts {
-  /** null: no limit. */
+  /** The default first. */
+  readonly executors: readonly ExecutorFacts[];
+  /** Of the local executor; null: no limit. */
   readonly slots: number | null;
   readonly streaming_slots: number;
   /** Streaming tasks that have slots of either kind, or wait for a process. */
