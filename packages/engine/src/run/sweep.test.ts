@@ -92,7 +92,12 @@ describe("a scheduler without wake-ups", () => {
       wakeUps.listen = (onTopic) => through.listen(onTopic);
     }
     const rows = vi.spyOn(db, "rows");
-    const asked = (name: string) => rows.mock.calls.filter(([statement]) => statement.name === name).length;
+    const pipelines = vi.spyOn(db, "pipeline");
+    const asked = (name: string) =>
+      [
+        ...rows.mock.calls.map(([statement]) => statement),
+        ...pipelines.mock.calls.flatMap(([calls]) => calls.map(({ statement }) => statement)),
+      ].filter((statement) => statement.name === name).length;
     const job = new SchedulerJob({
       database: db,
       executors: [],
