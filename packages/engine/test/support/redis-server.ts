@@ -24,13 +24,13 @@ export interface TestRedis {
 export async function redisServer(options: { readonly password?: string } = {}): Promise<TestRedis> {
   const binary = await redisBinary();
   const folder = await mkdtemp(join(tmpdir(), "tw-redis-"));
-  const port = await freePort();
   const secret = options.password === undefined ? [] : ["--requirepass", options.password];
   const settings = [
-    ...["--port", `${port}`, "--bind", "127.0.0.1", "--dir", folder, "--daemonize", "no"],
+    ...["--bind", "127.0.0.1", "--dir", folder, "--daemonize", "no"],
     ...["--save", "", "--appendonly", "yes", "--appendfsync", "no", ...secret],
   ];
-  let child = await start(binary, settings);
+  const { port, ...started } = await startAnywhere(binary, settings);
+  let { child } = started;
   const client = new Redis({ host: "127.0.0.1", port, password: options.password, retryStrategy: () => 20 });
   client.on("error", () => {});
   const kill = () => void child.kill("SIGKILL");
@@ -52,10 +52,25 @@ export async function redisServer(options: { readonly password?: string } = {}):
     client,
     down,
     up: async () => {
-      child = await start(binary, settings);
+      child = await start(binary, [...settings, "--port", `${port}`]);
     },
     close,
   };
+}
+
+/** Another test may take a free port before the server does. */
+async function startAnywhere(
+  binary: RedisBinary,
+  settings: readonly string[],
+): Promise<{ readonly child: ChildProcess; readonly port: number }> {
+  for (let tries = 5; ; tries--) {
+    const port = await freePort();
+    try {
+      return { child: await start(binary, [...settings, "--port", `${port}`]), port };
+    } catch (error) {
+      if (tries === 1) throw error;
+    }
+  }
 }
 
 async function start({ path, env }: RedisBinary, settings: readonly string[]): Promise<ChildProcess> {
