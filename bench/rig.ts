@@ -87,7 +87,8 @@ export async function openRig(options: RigOptions = {}): Promise<Rig> {
   await migrate(database);
   const secretBox = await SecretBox.load(home.secretKey);
   const wakeUps = new WakeUps(database);
-  const parts = { config, database, home, logger, secretBox, wakeUps };
+  const logs = new LogFolder(home.logs);
+  const parts = { config, database, home, logger, logs, secretBox, wakeUps };
   const scheduler = createScheduler(parts);
   const processor = new DagProcessor({ database, folder, logger, plan: planNext, isPausedAtCreation: false });
   await scheduler.start();

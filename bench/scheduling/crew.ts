@@ -1,10 +1,12 @@
 /** Schedulers on one database, as in separate processes: they share only the database. */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DagProcessor } from "../../packages/engine/src/bundle/dag-processor.ts";
 import { WakeUps } from "../../packages/engine/src/job/wake-up.ts";
+import { LogFolder } from "../../packages/engine/src/log/log-folder.ts";
 import { planNext } from "../../packages/engine/src/model/calendar/planner.ts";
 import { openDatabase } from "../../packages/engine/src/process/open-database.ts";
 import { createScheduler } from "../../packages/engine/src/process/scheduler.ts";
@@ -46,6 +48,7 @@ export async function openCrew(slots: number): Promise<Crew> {
   await migrate(database);
   const secretBox = await SecretBox.load(home.secretKey);
   const wakeUps = new WakeUps(database);
+  const logs = new LogFolder(home.logs);
   const members: { job: SchedulerJob; database: Database; wakeUps: WakeUps }[] = [];
   const processor = new DagProcessor({ database, folder, logger, plan: planNext, isPausedAtCreation: false });
   const leave = async () => {
@@ -64,7 +67,7 @@ export async function openCrew(slots: number): Promise<Crew> {
     async join() {
       const own = connect("tradewind bench scheduler");
       const news = new WakeUps(own);
-      const job = createScheduler({ config, database: own, home, logger, secretBox, wakeUps: news });
+      const job = createScheduler({ config, database: own, home, logger, logs, secretBox, wakeUps: news });
       await job.start();
       members.push({ job, database: own, wakeUps: news });
     },

@@ -43,7 +43,7 @@ it("prints each line once and in order", async () => {
   await server.addDag(manifestOf("etl", [{ taskId: "a" }, { taskId: "b" }]));
   const run = await server.addRun("etl", { runId: "r1", state: "success" });
   for (const [index, task] of ["a", "b"].entries()) {
-    const path = join(server.options.logsDir, "etl", String(run), task, "-1", "1-x.log");
+    const path = join(server.logsDir, "etl", String(run), task, "-1", "1-x.log");
     await mkdir(dirname(path), { recursive: true });
     const line = (at: number) =>
       `${JSON.stringify({ t: new Date(Date.UTC(2026, 0, 1) + 2 * at + index).toISOString(), level: "info", source: "task", message: `${task}${at} ${"x".repeat(200)}` })}\n`;

@@ -19,6 +19,7 @@ export {
   type RunRequest,
 } from "./process/dag-run-job.ts";
 export { probeOutputStore } from "./process/large-outputs.ts";
+export { probeLogStore } from "./process/log-store.ts";
 export { type OpenedDatabase, openDatabase } from "./process/open-database.ts";
 export { startScheduler } from "./process/scheduler.ts";
 export { startSignalServer } from "./process/signal-server.ts";

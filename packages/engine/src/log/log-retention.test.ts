@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, rm, utimes, writeFile } from "node:fs/promises
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { beforeEach, expect, it } from "vitest";
+import { LogFolder } from "./log-folder.ts";
 import { cleanLogs } from "./log-retention.ts";
 
 const DAY = 86_400_000;
@@ -13,7 +14,12 @@ beforeEach(async () => {
 });
 
 const clean = (runs: readonly number[], dryRun = false) =>
-  cleanLogs({ folder, olderThanMs: 30 * DAY, dryRun, existing: async () => new Set(runs) });
+  cleanLogs({
+    logs: new LogFolder(folder),
+    olderThanMs: 30 * DAY,
+    dryRun,
+    existing: async () => new Set(runs),
+  });
 
 async function log(path: string, ageMs: number): Promise<void> {
   const file = join(folder, path);
@@ -43,7 +49,7 @@ it("resumes where it was stopped", async () => {
   for (let n = 1; n <= 5; n++) await log(`etl/${n}/t/-1/1-a.log`, 40 * DAY);
   const stop = new AbortController();
   const stopped = await cleanLogs({
-    folder,
+    logs: new LogFolder(folder),
     olderThanMs: 30 * DAY,
     dryRun: false,
     existing: async () => new Set(),
@@ -60,7 +66,7 @@ it("resumes where it was stopped", async () => {
 it("does nothing where there are no logs", async () => {
   expect(
     await cleanLogs({
-      folder: join(folder, "none"),
+      logs: new LogFolder(join(folder, "none")),
       olderThanMs: 0,
       dryRun: false,
       existing: async () => new Set(),

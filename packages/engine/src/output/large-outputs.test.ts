@@ -1,4 +1,5 @@
 /** Outputs that are stored outside of the database, from the task that creates them to the tasks that read them. */
+
 import { randomBytes } from "node:crypto";
 import { existsSync } from "node:fs";
 import { readdir, readFile, rm, writeFile } from "node:fs/promises";
@@ -7,6 +8,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { clearRun } from "../../test/support/run-edits.ts";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { createApi } from "../api/server/api.ts";
+import { LogFolder } from "../log/log-folder.ts";
 import { LargeValue } from "../model/index.ts";
 import { clean } from "../process/clean.ts";
 import { createLargeOutputs } from "../process/large-outputs.ts";
@@ -188,7 +190,14 @@ describe("large outputs", () => {
     const large = createLargeOutputs(resolveConfig({ home: join(rig.root, "home") }, {}), rig.db);
     const { db: database, secretBox, wakeUps } = rig;
     const app = await createApi({
-      ...{ database, secretBox, wakeUps, outputs: large, logger: silentLogger, logsDir: rig.root },
+      ...{
+        database,
+        secretBox,
+        wakeUps,
+        outputs: large,
+        logger: silentLogger,
+        logs: new LogFolder(rig.root),
+      },
       config: { host: "127.0.0.1", port: 0, version: "test" },
       notify: () => {},
     });

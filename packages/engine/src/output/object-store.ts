@@ -3,6 +3,7 @@
  * an object under its key is complete.
  */
 import { EngineError } from "../service/errors.ts";
+import { s3Place } from "../service/setting-values.ts";
 import { FolderStore } from "./folder-store.ts";
 
 export interface ObjectStore {
@@ -26,13 +27,13 @@ export interface ObjectStore {
 /** @param folder The folder of `file:` alone. */
 export async function openObjectStore(location: string, folder: string): Promise<ObjectStore> {
   if (location.startsWith("file:")) return new FolderStore(location, location.slice(5) || folder);
-  const s3 = /^s3:\/\/([^/]+)(?:\/(.*))?$/.exec(location);
-  if (s3 === null)
+  const place = s3Place(location);
+  if (place === null)
     throw new EngineError(
       "CONFIG_INVALID",
       `Invalid output store "${location}": TRADEWIND_OUTPUT_STORE must be file:/folder or s3://bucket/prefix.`,
     );
   // Larger than all the rest of a scheduler, and rarely needed.
   const { S3Store } = await import("./s3-store.ts");
-  return new S3Store(location, { bucket: s3[1]!, prefix: (s3[2] ?? "").replace(/\/+$/, "") });
+  return new S3Store(location, place);
 }

@@ -13,28 +13,18 @@ describe("large outputs in a bucket", () => {
   let server: TestS3Server;
   let folder: string;
   let outputs: LargeOutputs;
-  const NAMES = ["AWS_ENDPOINT_URL_S3", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"];
-  const before = { ...process.env };
+  let restore: () => void;
 
   beforeAll(async () => {
     server = await s3Server(["outputs"]);
     folder = await mkdtemp(join(tmpdir(), "tradewind-outputs-"));
-    const { endpoint_url } = server.connection.extra as { endpoint_url: string };
-    Object.assign(process.env, {
-      AWS_ENDPOINT_URL_S3: endpoint_url,
-      AWS_REGION: "us-east-1",
-      AWS_ACCESS_KEY_ID: server.connection.login,
-      AWS_SECRET_ACCESS_KEY: server.connection.password,
-    });
+    restore = server.asEnvironment();
     outputs = open();
   });
 
   afterAll(async () => {
     await outputs.close();
-    for (const name of NAMES) {
-      if (before[name] === undefined) delete process.env[name];
-      else process.env[name] = before[name];
-    }
+    restore();
     await rm(folder, { recursive: true, force: true });
   });
 

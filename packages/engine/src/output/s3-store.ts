@@ -1,6 +1,5 @@
 /**
- * Objects in a bucket of S3 or a compatible store. Region, keys and endpoint come from the environment, as the AWS SDK
- * reads them (AWS_REGION, AWS_ACCESS_KEY_ID, AWS_ENDPOINT_URL_S3, ...).
+ * Objects in a bucket of S3 or a compatible store.
  *
  * An upload becomes visible as a whole. If the answer is lost, it is retried under the same key, with the same bytes.
  */
@@ -14,15 +13,15 @@ import {
   GetObjectCommand,
   HeadObjectCommand,
   PutObjectCommand,
-  S3Client,
+  type S3Client,
 } from "@aws-sdk/client-s3";
+import { s3Client } from "../service/s3-client.ts";
+import type { S3Place } from "../service/setting-values.ts";
 import type { ObjectStore } from "./object-store.ts";
 
 const TRIES = 4;
 /** All tries together end long before the sweep may treat an object as abandoned. */
 const TRY_MS = 10 * 60_000;
-const CONNECT_TIMEOUT_MS = 5_000;
-const SILENCE_MS = 30_000;
 /** The maximum of one request. */
 const REMOVED_AT_ONCE = 1_000;
 
@@ -30,23 +29,13 @@ export class S3Store implements ObjectStore {
   readonly location: string;
   readonly #bucket: string;
   readonly #prefix: string;
-  readonly #client: S3Client;
+  /** A stream cannot be sent twice: requests are repeated here. */
+  readonly #client: S3Client = s3Client(1);
 
-  constructor(location: string, place: { readonly bucket: string; readonly prefix: string }) {
+  constructor(location: string, { bucket, prefix }: S3Place) {
     this.location = location;
-    this.#bucket = place.bucket;
-    this.#prefix = place.prefix === "" ? "" : `${place.prefix}/`;
-    const endpoint = process.env.AWS_ENDPOINT_URL_S3 || process.env.AWS_ENDPOINT_URL;
-    this.#client = new S3Client({
-      // A stream cannot be sent twice: retries are made here, without console output.
-      maxAttempts: 1,
-      logger: { debug() {}, info() {}, warn() {}, error() {} },
-      requestHandler: { connectionTimeout: CONNECT_TIMEOUT_MS, socketTimeout: SILENCE_MS },
-      // Also supported by compatible stores. The hash in the reference is stronger.
-      requestChecksumCalculation: "WHEN_REQUIRED",
-      responseChecksumValidation: "WHEN_REQUIRED",
-      ...(endpoint && { endpoint, forcePathStyle: true, region: process.env.AWS_REGION || "us-east-1" }),
-    });
+    this.#bucket = bucket;
+    this.#prefix = prefix;
   }
 
   addressOf(key: string): string {

@@ -21,7 +21,7 @@ import { openServiceParts, type ServiceParts, stopServices } from "./service-par
 export async function createApi(
   parts: ServiceParts,
 ): Promise<{ readonly api: ApiServer; readonly signals: SignalService; close(): Promise<void> }> {
-  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
+  const { config, database, logger, logs, secretBox, wakeUps, user } = parts;
   const signals = await openSignals({ config, database, logger, wakeUps });
   const bundles = createBundleCache(parts);
   const timetables = new TimetableDates({ bundles, user });
@@ -32,7 +32,7 @@ export async function createApi(
     logger: logger.child({ component: "api" }),
     config: { host: config.host, port: config.port, publicUrl: config.publicUrl, version: VERSION },
     secretBox,
-    logsDir: home.logs,
+    logs,
     signals,
     timetables,
     wakeUps,

@@ -1,14 +1,14 @@
-/** Complete retention: rows of the database, then large outputs and log files of runs that no longer exist. */
+/** Complete retention: rows of the database, then large outputs and logs of runs that no longer exist. */
 import { cleanLogs } from "../log/log-retention.ts";
 import { cleanOutputs, cleanScratch, UNUSED_FOR_MS } from "../output/output-retention.ts";
 import type { Config } from "../service/config.ts";
 import { EngineError, messageOf } from "../service/errors.ts";
-import { logFolder } from "../service/home.ts";
 import type { Database } from "../store/database/database.ts";
 import { countUnusedObjects, listUnusedObjects, removeObjectRows } from "../store/output/output-objects.ts";
 import { CLEAN_KINDS, type CleanCounts, cleanHistory } from "../store/run/history.ts";
 import { existingRuns } from "../store/run/run-retention.ts";
 import { createLargeOutputs } from "./large-outputs.ts";
+import { openLogs } from "./log-store.ts";
 
 /** What can be cleaned, in this order. */
 export const CLEANABLE = [...CLEAN_KINDS, "outputs", "logs"] as const;
@@ -27,7 +27,7 @@ interface Place {
   readonly database: Database;
 }
 
-/** `outputs`: unreferenced objects of large outputs. `logs`: folders of runs, on this machine. */
+/** `outputs`: unreferenced objects of large outputs. `logs`: folders of runs in the configured log store. */
 export async function clean(
   place: Place,
   { only, ...options }: Options,
@@ -45,17 +45,22 @@ export async function clean(
       })
     : 0;
   if (!isWanted("logs")) return { ...counts, outputs, logs: 0 };
-  const logs = await cleanLogs({
-    folder: logFolder(place.config.home),
-    olderThanMs: options.olderThanMs,
-    dryRun: options.dryRun,
-    signal: options.signal,
-    existing: (runs) => existingRuns(place.database, { ids: runs, olderThanMs: runsOlderThanMs }),
-    onProgress: (folders) => {
-      if (!options.dryRun) options.onProgress?.({ ...counts, outputs, logs: folders });
-    },
-  });
-  return { ...counts, outputs, logs };
+  const store = await openLogs(place.config);
+  try {
+    const logs = await cleanLogs({
+      logs: store,
+      olderThanMs: options.olderThanMs,
+      dryRun: options.dryRun,
+      signal: options.signal,
+      existing: (runs) => existingRuns(place.database, { ids: runs, olderThanMs: runsOlderThanMs }),
+      onProgress: (folders) => {
+        if (!options.dryRun) options.onProgress?.({ ...counts, outputs, logs: folders });
+      },
+    });
+    return { ...counts, outputs, logs };
+  } finally {
+    await store.close();
+  }
 }
 
 async function removeOutputs(

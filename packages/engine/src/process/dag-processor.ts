@@ -14,7 +14,7 @@ import { prepareUserCode } from "./user-code.ts";
 
 /** A DAG processor on the configured DAG folder. */
 export function createDagProcessor(
-  { config, database, home, logger, user }: Omit<ServiceParts, "secretBox" | "wakeUps">,
+  { config, database, home, logger, user }: Omit<ServiceParts, "logs" | "secretBox" | "wakeUps">,
   how: Pick<DagProcessorOptions, "failureLevel" | "isPausedAtCreation" | "onChange">,
 ): DagProcessor {
   return new DagProcessor({

@@ -20,6 +20,7 @@ import { requireSchema } from "../store/database/migrate.ts";
 import { findDag } from "../store/list/dags.ts";
 import { findRuns, type SubmittedRun, type SubmittedState } from "../store/run/submitted-runs.ts";
 import { checkedRuns, checkOptions } from "./dag-run-job-input.ts";
+import { openLogs } from "./log-store.ts";
 import { openDatabase } from "./open-database.ts";
 import { runDriverOptions } from "./run-driver.ts";
 import { type ServiceParts, stopServices } from "./service-parts.ts";
@@ -302,7 +303,15 @@ async function openParts(
   const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
   const { database, stop } = await openDatabase(config, { applicationName: "tradewind driver" });
   const wakeUps = new WakeUps(database);
-  return { database, parts: { config, database, home, logger, secretBox, wakeUps, user }, stop };
+  const logs = await openLogs(config);
+  return {
+    database,
+    parts: { config, database, home, logger, logs, secretBox, wakeUps, user },
+    stop: async () => {
+      await logs.close();
+      await stop();
+    },
+  };
 }
 
 async function requireStandalone(path: string): Promise<void> {

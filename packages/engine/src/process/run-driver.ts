@@ -1,5 +1,4 @@
 import { answerFrom } from "../execute/attempt/answer-request.ts";
-import { LogFolder } from "../log/log-folder.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
 import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
@@ -15,10 +14,9 @@ const DRAIN_MS = 20_000;
 
 /** The parts of a job that drives runs on this machine: the same for schedulers and backfills. */
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
-  const { config, database, home, logger, secretBox, wakeUps, user } = parts;
+  const { config, database, logger, logs, secretBox, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
   const bundles = createBundleCache(parts);
-  const logs = new LogFolder(home.logs);
   const executors = createExecutors(parts, {
     bundles,
     logs,

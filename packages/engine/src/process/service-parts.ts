@@ -1,4 +1,5 @@
 import { WakeUps } from "../job/wake-up.ts";
+import type { LogStore } from "../log/log-store.ts";
 import { SecretBox } from "../secret/secret-box.ts";
 import { type Config, requireDatabaseUrl } from "../service/config.ts";
 import { type Home, openHome } from "../service/home.ts";
@@ -8,6 +9,7 @@ import { type Service, stopAll } from "../service/service.ts";
 import type { Database } from "../store/database/database.ts";
 import { requireSchema } from "../store/database/migrate.ts";
 import { reachDatabase } from "../store/database/reach-database.ts";
+import { openLogs } from "./log-store.ts";
 import { warnOfUnreadable } from "./stored-secrets.ts";
 import { prepareUserCode } from "./user-code.ts";
 
@@ -17,6 +19,7 @@ export interface ServiceParts {
   readonly database: Database;
   readonly home: Home;
   readonly logger: Logger;
+  readonly logs: LogStore;
   readonly secretBox: SecretBox;
   readonly wakeUps: WakeUps;
   /** The account that user code runs as. Default: the account of this process. */
@@ -44,9 +47,11 @@ export async function openServiceParts(
   await requireSchema(database);
   await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
+  const logs = await openLogs(config);
   return {
-    parts: { config, database, home, logger, secretBox, wakeUps, user },
+    parts: { config, database, home, logger, logs, secretBox, wakeUps, user },
     close: async () => {
+      await logs.close();
       await wakeUps.close();
       await database.close();
     },

@@ -21,6 +21,7 @@ import { createApi } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDagProcessor } from "./dag-processor.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
+import { openLogs } from "./log-store.ts";
 import { createNoticeHost } from "./notices.ts";
 import { type OpenedDatabase, openDatabase } from "./open-database.ts";
 import { createScheduler } from "./scheduler.ts";
@@ -102,8 +103,10 @@ async function openParts(
   await warnOfUnreadable({ database, logger, secretBox });
   const wakeUps = new WakeUps(database);
   undo.push(() => wakeUps.close());
+  const logs = await openLogs(config);
+  undo.push(() => logs.close());
   const drained = { ...config, drainMs: config.drainMs ?? DRAIN_MS };
-  return { parts: { config: drained, database, home, logger, secretBox, wakeUps, user }, connect };
+  return { parts: { config: drained, database, home, logger, logs, secretBox, wakeUps, user }, connect };
 }
 
 /** Creates all services in the order of their start. Triggerer and API have connections of their own. */
@@ -147,8 +150,9 @@ async function createServices(
 /** Writes the file by which other commands find this process. Returns its removal. */
 async function publishAddress({ config, home }: ServiceParts, url: string): Promise<() => Promise<void>> {
   const path = join(home.path, "standalone.json");
-  const { outputStore } = config;
-  await writeFile(path, JSON.stringify({ url, pid: process.pid, outputStore, dags: resolve(config.dags) }));
+  const { logStore, outputStore } = config;
+  const dags = resolve(config.dags);
+  await writeFile(path, JSON.stringify({ url, pid: process.pid, outputStore, logStore, dags }));
   return () => rm(path, { force: true });
 }
 

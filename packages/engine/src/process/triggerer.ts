@@ -1,4 +1,3 @@
-import { LogFolder } from "../log/log-folder.ts";
 import type { Config } from "../service/config.ts";
 import { TriggerRunner } from "../trigger/process/trigger-runner.ts";
 import { triggerServices } from "../trigger/triggerer/trigger-services.ts";
@@ -14,7 +13,7 @@ export interface TriggererParts extends ServiceParts {
 
 /** A triggerer with a trigger runner of its own. */
 export function createTriggerer(parts: TriggererParts): TriggererJob {
-  const { config, database, home, logger, secretBox, wakeUps, user, times } = parts;
+  const { config, database, logger, logs, secretBox, wakeUps, user, times } = parts;
   const { services, mask } = triggerServices(database, secretBox);
   const bundles = createBundleCache(parts);
   const runner = new TriggerRunner({
@@ -28,7 +27,7 @@ export function createTriggerer(parts: TriggererParts): TriggererJob {
     database,
     runner,
     bundles,
-    logs: new LogFolder(home.logs),
+    logs,
     mask,
     logger,
     wakeUps,

@@ -1,7 +1,9 @@
 /** Codes and messages of tasks whose wait times out, or that trigger a run that cannot be created. */
+
 import { beforeAll, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { TryLogReader } from "../api/task/log-files.ts";
+import { LogFolder } from "../log/log-folder.ts";
 import { resolveConfig } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { adhoc } from "../store/database/database.ts";
@@ -63,7 +65,7 @@ it("a sensor timeout has one code in every mode, and names the awaited object in
   expect(found["late"]).toMatch(/^TW_SENSOR_TIMEOUT: Late waited for a call of the webhook never/);
   expect(found["operator"]).toMatch(/^TASK_WAIT_TIMEOUT: waited for a call of the webhook never/);
   const { home } = resolveConfig({ home: `${rig.root}/home` }, {});
-  const { logs } = await openHome(home);
+  const logs = new LogFolder((await openHome(home)).logs);
   const row = { dag_id: "sensors", dag_run_id: id, task_id: "defer", map_index: -1 } as TaskInstanceRow;
   const last = async () => (await new TryLogReader(logs, row, 1).read(0, 100_000)).lines.at(-1);
   await rig.until(async () => (await last()) !== undefined, "the last line");

@@ -12,10 +12,10 @@ import {
   host,
   names,
   oneOf,
-  outputStore,
   publicUrl,
   redisUrl,
   signalService,
+  storeLocation,
   Unfit,
   whole,
 } from "./setting-values.ts";
@@ -53,6 +53,8 @@ export interface Config {
   readonly maxMapLength: number;
   /** Store of outputs that are too large for the database: file: (under home), file:/folder, s3://bucket/prefix. */
   readonly outputStore: string;
+  /** Store of the logs of tasks: file: (under home), file:/folder, s3://bucket/prefix. */
+  readonly logStore: string;
   /** Outputs up to this many characters of JSON stay in the database. */
   readonly outputInlineLimit: number;
   /** Maximum size of an output, in bytes of JSON. */
@@ -185,7 +187,13 @@ const SETTINGS: Settings = {
     flag: "--output-store",
     variable: "TRADEWIND_OUTPUT_STORE",
     fallback: "file:",
-    read: outputStore,
+    read: storeLocation,
+  },
+  logStore: {
+    flag: "--log-store",
+    variable: "TRADEWIND_LOG_STORE",
+    fallback: "file:",
+    read: storeLocation,
   },
   outputInlineLimit: {
     flag: "--output-inline-limit",
@@ -291,6 +299,7 @@ export function readConfig(sources: ConfigSources = {}): Config {
     drainMs: value("drainMs"),
     maxMapLength: value("maxMapLength"),
     outputStore: value("outputStore"),
+    logStore: value("logStore"),
     outputInlineLimit: value("outputInlineLimit"),
     outputLimit: value("outputLimit"),
     triggererCapacity: value("triggererCapacity"),

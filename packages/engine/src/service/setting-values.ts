@@ -41,7 +41,7 @@ export function signalService(text: string, cwd: string): string {
  * `file:` alone stands for a folder of the home, which may move. A relative path would be another folder for each
  * process, and references to it are stored.
  */
-export function outputStore(text: string, cwd: string): string {
+export function storeLocation(text: string, cwd: string): string {
   if (text.startsWith("file:") && !text.includes("\0")) {
     const path = text.slice(5).replace(/^\/\/(?=\/)/, "");
     if (path === "") return "file:";
@@ -52,6 +52,20 @@ export function outputStore(text: string, cwd: string): string {
   }
   if (/^s3:\/\/[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?:\/[^?#\s]*)?$/.test(text)) return text.replace(/\/+$/, "");
   throw new Unfit(`is ${JSON.stringify(text)}: it must be file:/folder or s3://bucket/prefix.`);
+}
+
+/** A place in a bucket. */
+export interface S3Place {
+  readonly bucket: string;
+  /** Empty, or with a slash at its end. */
+  readonly prefix: string;
+}
+
+/** null: the location of a store is no bucket. */
+export function s3Place(location: string): S3Place | null {
+  const [, bucket, prefix = ""] = /^s3:\/\/([^/]+)(?:\/(.*?))?\/*$/.exec(location) ?? [];
+  if (bucket === undefined) return null;
+  return { bucket, prefix: prefix === "" ? "" : `${prefix}/` };
 }
 
 export function whole(text: string, least: number, most: number): number {

@@ -2,10 +2,12 @@
  * The live stream of states: actions of schedulers, tasks and users, received in another process as they happen. The
  * listeners here poll once an hour: they receive signals because of wake-ups only.
  */
+
 import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { createApi } from "../api/server/api.ts";
 import { WakeUps } from "../job/wake-up.ts";
+import { LogFolder } from "../log/log-folder.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { adhoc, Database } from "../store/database/database.ts";
@@ -118,7 +120,7 @@ it("streams states over the API", async () => {
       database,
       logger: silentLogger,
       secretBox: rig.secretBox,
-      logsDir: rig.root,
+      logs: new LogFolder(rig.root),
       wakeUps,
       signals,
     },

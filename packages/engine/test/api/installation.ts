@@ -1,4 +1,5 @@
 /** A database with a few DAGs and the API on top, for tests of the API. */
+
 import { randomBytes } from "node:crypto";
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,6 +9,8 @@ import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from "fas
 import { createApi } from "../../src/api/server/api.ts";
 import type { ApiOptions, Change } from "../../src/api/server/context.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
+import type { LogStore } from "../../src/log/log-store.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { ensureAdminToken } from "../../src/store/access/tokens.ts";
@@ -19,6 +22,8 @@ import { testDatabase } from "../support/test-database.ts";
 export class Installation {
   readonly app: FastifyInstance;
   readonly options: ApiOptions;
+  /** The folder of the logs, unless another store was given. */
+  readonly logsDir: string;
   readonly token: string;
   readonly changes: Change[];
   readonly wakeUps: WakeUps;
@@ -26,22 +31,25 @@ export class Installation {
   constructor(parts: {
     app: FastifyInstance;
     options: ApiOptions;
+    logsDir: string;
     token: string;
     changes: Change[];
     wakeUps: WakeUps;
   }) {
     this.app = parts.app;
     this.options = parts.options;
+    this.logsDir = parts.logsDir;
     this.token = parts.token;
     this.changes = parts.changes;
     this.wakeUps = parts.wakeUps;
   }
 
-  static async open(): Promise<Installation> {
+  static async open(given: { readonly logs?: LogStore } = {}): Promise<Installation> {
     const { db } = await testDatabase();
     const token = `tw_${randomBytes(32).toString("base64url")}`;
     await ensureAdminToken(db, token);
     const logsDir = await mkdtemp(join(tmpdir(), "tw-api-logs-"));
+    const logs = given.logs ?? new LogFolder(logsDir);
     const changes: Change[] = [];
     const wakeUps = new WakeUps(db);
     const options: ApiOptions = {
@@ -49,7 +57,7 @@ export class Installation {
       logger: silentLogger,
       config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
       secretBox: new SecretBox([randomBytes(32)]),
-      logsDir,
+      logs,
       wakeUps,
       notify: (change) => {
         // Sent with every change through the API; schedulers do not need it.
@@ -64,7 +72,7 @@ export class Installation {
       await wakeUps.close();
       await rm(logsDir, { recursive: true, force: true });
     });
-    return new Installation({ app, options, token, changes, wakeUps });
+    return new Installation({ app, options, logsDir, token, changes, wakeUps });
   }
 
   get database(): Database {
@@ -163,7 +171,7 @@ export class Installation {
     place: { dagId: string; dagRunId: number; taskId: string; file: string },
     messages: readonly string[],
   ): Promise<string> {
-    const folder = join(this.options.logsDir, place.dagId, String(place.dagRunId), place.taskId, "-1");
+    const folder = join(this.logsDir, place.dagId, String(place.dagRunId), place.taskId, "-1");
     await mkdir(folder, { recursive: true });
     const path = join(folder, place.file);
     await writeFile(path, messages.map(logLine).join(""));

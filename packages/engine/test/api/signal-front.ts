@@ -1,8 +1,10 @@
 /** The REST API in front of a signal service, on a real port. */
+
 import { randomBytes } from "node:crypto";
 import { tmpdir } from "node:os";
 import { createApi } from "../../src/api/server/api.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { passOn } from "../../src/process/api.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
@@ -20,7 +22,7 @@ export async function serveApi(databaseUrl: string, notify = true) {
     logger: silentLogger,
     config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
     secretBox: new SecretBox([randomBytes(32)]),
-    logsDir: tmpdir(),
+    logs: new LogFolder(tmpdir()),
     wakeUps,
     notify: (change) => passOn(change, wakeUps),
   });

@@ -16,24 +16,30 @@ import type {
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
-import { type LogLine, readLog } from "../../src/log/task-log.ts";
+import type { LogStore } from "../../src/log/log-store.ts";
+import { type LogLine, readLines } from "../../src/log/task-log.ts";
 import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 
 const SDK_PATH = fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url));
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
 
-type ExecutorOptions = Partial<LocalExecutorOptions> & { readonly services?: TaskServices };
+type ExecutorOptions = Partial<Omit<LocalExecutorOptions, "logs">> & {
+  readonly logs?: LogStore;
+  readonly services?: TaskServices;
+};
 
 export class ExecutorUnderTest implements AsyncDisposable {
   readonly executor: LocalExecutor;
   readonly dir: string;
   readonly events: ExecutorEvent[] = [];
+  readonly #logs: LogStore;
   readonly #waiting = new Set<() => void>();
   #serial = 0;
 
-  private constructor(dir: string, { services = SERVICES, ...options }: ExecutorOptions) {
+  private constructor(dir: string, { logs, services = SERVICES, ...options }: ExecutorOptions) {
     this.dir = dir;
+    this.#logs = logs ?? new LogFolder(join(dir, "logs"));
     this.executor = new LocalExecutor({
       parallelism: 2,
       answer: answerFrom(services),
@@ -42,7 +48,7 @@ export class ExecutorUnderTest implements AsyncDisposable {
         known: (hash) => (hash === "program" ? PROGRAM_PATH : hash),
         path: async (hash) => hash,
       },
-      logs: new LogFolder(join(dir, "logs")),
+      logs: this.#logs,
       logger: silentLogger,
       graceMs: 300,
       ...options,
@@ -206,7 +212,9 @@ export class ExecutorUnderTest implements AsyncDisposable {
   }
 
   async log(attempt: string): Promise<readonly LogLine[]> {
-    return (await readLog(join(this.dir, "logs", `${attempt}.log`), { limit: 1e9 })).lines;
+    for await (const log of this.#logs.view([""]).changed({ isAll: true }))
+      if (log.key === `${attempt}.log`) return (await readLines(log, { limit: 1e9 })).lines;
+    return [];
   }
 }
 

@@ -63,6 +63,14 @@ const tasks = {
     process.stdout.write("no newline at the end");
     return OK(undefined);
   },
+  /** Logs each value of a variable until there is none. */
+  recite: async (call) => {
+    for (;;) {
+      const line = await call.host.variable("line");
+      if (line === "end") return OK(undefined);
+      console.log(line);
+    }
+  },
   flood: async (call) => {
     const line = `${"x".repeat(1023)}\n`;
     for (let at = 0; at < call.conf.kilobytes; at++) process.stdout.write(line);

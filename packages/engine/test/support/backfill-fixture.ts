@@ -1,5 +1,7 @@
 /** Backfills on a scheduler rig: created like in the API, driven by a host, inspected. */
+
 import { join } from "node:path";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { type BackfillProgress, backfillProgress } from "../../src/model/index.ts";
 import { createBackfillHost } from "../../src/process/backfill.ts";
 import type { BackfillHost } from "../../src/run/job/backfill-host.ts";
@@ -41,7 +43,9 @@ export class BackfillFixture {
     const { db, root, secretBox, wakeUps } = this.#rig;
     const config = resolveConfig({ home: join(root, "home"), parallelism: 4 }, {});
     const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
-    const parts = { config, database: db, home: await openHome(config.home), logger, secretBox, wakeUps };
+    const home = await openHome(config.home);
+    const logs = new LogFolder(home.logs);
+    const parts = { config, database: db, home, logger, logs, secretBox, wakeUps };
     const host = createBackfillHost(parts, how);
     await host.start();
     hosts.push(host);

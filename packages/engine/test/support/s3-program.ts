@@ -19,4 +19,24 @@ server.middleware.unshift(async ({ path }, next) => {
   turns.set(path, isOver);
   await turn.finally(() => turns.get(path) === isOver && turns.delete(path));
 });
+
+// The server lists in the order of its folders, and finds no common prefix of objects in deeper ones, unlike real S3.
+const listObjects = server.store.listObjects.bind(server.store);
+server.store.listObjects = async (
+  bucket,
+  { delimiter = "", maxKeys = 1_000, prefix = "", startAfter = "" },
+) => {
+  const { objects } = await listObjects(bucket, { prefix });
+  const sorted = objects.toSorted((a, b) => (a.key < b.key ? -1 : 1)).filter(({ key }) => key > startAfter);
+  const folderOf = (key: string) => {
+    const end = delimiter === "" ? -1 : key.indexOf(delimiter, prefix.length);
+    return end < 0 ? null : key.slice(0, end + 1);
+  };
+  const direct = sorted.filter(({ key }) => folderOf(key) === null);
+  return {
+    objects: direct.slice(0, maxKeys),
+    commonPrefixes: [...new Set(sorted.flatMap(({ key }) => folderOf(key) ?? []))],
+    isTruncated: direct.length > maxKeys,
+  };
+};
 process.stdout.write(`${(await server.run()).port}\n`);

@@ -4,7 +4,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
+import { DeleteObjectCommand, ListObjectsV2Command, PutObjectCommand, S3Client } from "@aws-sdk/client-s3";
 import type { ConnectionFacts } from "@tradewind/sdk/program";
 import { afterFile } from "./after-file.ts";
 
@@ -13,6 +13,11 @@ export interface TestS3Server {
   /** The content of a stored connection to it. */
   readonly connection: Partial<ConnectionFacts>;
   put(bucket: string, key: string, body: string): Promise<void>;
+  delete(bucket: string, key: string): Promise<void>;
+  /** The keys of all objects. */
+  keys(bucket: string): Promise<string[]>;
+  /** Names the server in the environment, as an operator does. Returns what restores it. */
+  asEnvironment(): () => void;
   down(): Promise<void>;
   up(): Promise<void>;
 }
@@ -53,6 +58,28 @@ export async function s3Server(buckets: readonly string[]): Promise<TestS3Server
     },
     put: async (bucket, key, body) => {
       await client.send(new PutObjectCommand({ Bucket: bucket, Key: key, Body: Buffer.from(body) }));
+    },
+    delete: async (bucket, key) => {
+      await client.send(new DeleteObjectCommand({ Bucket: bucket, Key: key }));
+    },
+    keys: async (bucket) => {
+      const { Contents = [] } = await client.send(new ListObjectsV2Command({ Bucket: bucket }));
+      return Contents.map(({ Key = "" }) => Key);
+    },
+    asEnvironment: () => {
+      const before = { ...process.env };
+      const names = {
+        AWS_ENDPOINT_URL_S3: endpoint,
+        AWS_REGION: "us-east-1",
+        AWS_ACCESS_KEY_ID: KEY,
+        AWS_SECRET_ACCESS_KEY: KEY,
+      };
+      Object.assign(process.env, names);
+      return () => {
+        for (const name of Object.keys(names))
+          if (before[name] === undefined) delete process.env[name];
+          else process.env[name] = before[name];
+      };
     },
     down,
     up: async () => {

@@ -1,9 +1,11 @@
 /** Schedulers with real task processes on a test database: DAGs are written as source text, published, run and inspected. */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { LeaseTimes } from "../../src/job/lease.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { createScheduler } from "../../src/process/scheduler.ts";
 import { createTriggerer } from "../../src/process/triggerer.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
@@ -99,7 +101,8 @@ export class SchedulerRig {
     const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
-    const parts = { config, database, home, logger, secretBox: this.secretBox, wakeUps };
+    const logs = new LogFolder(home.logs);
+    const parts = { config, database, home, logger, logs, secretBox: this.secretBox, wakeUps };
     const { dags, lease, runs } = options;
     const scheduler = createScheduler({
       ...parts,
@@ -122,7 +125,9 @@ export class SchedulerRig {
     const config = resolveConfig({ home: join(this.root, "triggerer") }, {});
     const database = shared ? this.db : Database.connect(this.url);
     const wakeUps = shared ? this.wakeUps : new WakeUps(database);
-    const parts = { config, database, home: await openHome(config.home), logger: silentLogger };
+    const home = await openHome(config.home);
+    const logs = new LogFolder(home.logs);
+    const parts = { config, database, home, logger: silentLogger, logs };
     const triggerer = createTriggerer({ ...parts, secretBox: this.secretBox, wakeUps });
     await triggerer.start();
     this.#undo.push(async () => {

@@ -2,11 +2,13 @@
  * An installation as separate processes: API, DAG processor, schedulers, triggerers, connected by the database only. Leases
  * are renewed rarely, and no component polls: an effect without a wake-up does not happen.
  */
+
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DagProcessor } from "../../src/bundle/dag-processor.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
+import { LogFolder } from "../../src/log/log-folder.ts";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { createApi } from "../../src/process/api.ts";
 import { createBackfillHost } from "../../src/process/backfill.ts";
@@ -69,7 +71,8 @@ export class SplitRig {
     const database = Database.connect(this.#url);
     const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
     const home = await openHome(config.home);
-    return { config, database, home, logger, secretBox: this.#secretBox, wakeUps: new WakeUps(database) };
+    const [logs, wakeUps] = [new LogFolder(home.logs), new WakeUps(database)];
+    return { config, database, home, logger, logs, secretBox: this.#secretBox, wakeUps };
   }
 
   /** The parts stop in this order. */

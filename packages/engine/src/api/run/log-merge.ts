@@ -3,28 +3,31 @@
  * opened when the merge reaches its first unread line and closed after its last one. Memory holds one piece of each file that
  * was written at the same time as others, for logs of any size.
  */
-import { type LogLine, readLog } from "../../log/task-log.ts";
+import type { StoredLog } from "../../log/log-store.ts";
+import { type LogLine, readLines } from "../../log/task-log.ts";
 import { Heap } from "../../model/pool/heap.ts";
 import type { FoundLog, LogSource } from "./run-log-tree.ts";
 
-/** About this much of each open file is in memory. */
+/** About this much of each open log is in memory. */
 const PIECE_BYTES = 32 * 1024;
-/** Usually enough for the first line of a file. */
-const FIRST_BYTES = 1024;
+/** Usually enough for the first line of a log. */
+const FIRST_BYTES = 4 * 1024;
+const READ_AT_ONCE = 32;
+/** Small logs are kept from the first read on, up to this size in total. */
+const KEPT_BYTES = 8 * 1024 * 1024;
 
 export interface MergedLine {
   readonly line: LogLine;
   readonly source: LogSource;
 }
 
-/** A file and its read position. */
+/** A log and its read position. */
 interface LogCursor {
-  readonly path: string;
   readonly source: LogSource;
+  /** As it was at the last scan. */
+  log: StoredLog;
   /** The first unread byte. */
   offset: number;
-  /** Its size at the last scan. */
-  size: number;
 }
 
 interface OpenLog {
@@ -35,33 +38,38 @@ interface OpenLog {
   time: string;
 }
 
+/** A log that is not open yet. */
+interface WaitingLog {
+  readonly cursor: LogCursor;
+  /** The time of its first unread line. */
+  readonly time: string;
+  /** Its unread lines, if it is small. */
+  readonly opened: OpenLog | null;
+}
+
 export class LogMerge {
   readonly #cursors = new Map<string, LogCursor>();
-  /** Files that may have unread lines. */
+  /** Logs that may have unread lines. */
   readonly #unread = new Set<LogCursor>();
 
-  add({ path, size, source }: FoundLog): void {
-    const cursor = this.#cursors.get(path) ?? { path, source, offset: 0, size };
-    cursor.size = size;
-    this.#cursors.set(path, cursor);
-    if (size > cursor.offset) this.#unread.add(cursor);
+  add({ log, source }: FoundLog): void {
+    const cursor = this.#cursors.get(log.key) ?? { source, log, offset: 0 };
+    cursor.log = log;
+    this.#cursors.set(log.key, cursor);
+    if (log.size > cursor.offset) this.#unread.add(cursor);
   }
 
-  /** All lines up to the scanned sizes: a file that keeps growing must not delay the others. */
+  /** All lines up to the scanned sizes: a log that keeps growing must not delay the others. */
   async *lines(stop: AbortSignal): AsyncGenerator<MergedLine, void, undefined> {
-    const waiting = new Heap<{ cursor: LogCursor; time: string }>((a, b) => isBefore(a, b));
+    const waiting = new Heap<WaitingLog>((a, b) => isBefore(a, b));
     const open = new Heap<OpenLog>((a, b) => isBefore(a, b));
-    for (const cursor of this.#unread) {
-      const [first] = (await readLog(cursor.path, { offset: cursor.offset, limit: FIRST_BYTES })).lines;
-      if (first) waiting.push({ cursor, time: first.t });
-    }
-    this.#unread.clear();
+    for (const log of await this.#firstLines(stop)) waiting.push(log);
     while (!stop.aborted) {
       const next = waiting.peek();
       const first = open.peek();
       if (next && (first === undefined || !isBefore(first, next))) {
         waiting.pop();
-        const opened = await nextPiece(next.cursor, "");
+        const opened = next.opened ?? (await nextPiece(next.cursor, ""));
         if (opened) open.push(opened);
         continue;
       }
@@ -75,11 +83,37 @@ export class LogMerge {
       if (rest) open.push(rest);
     }
   }
+
+  async #firstLines(stop: AbortSignal): Promise<WaitingLog[]> {
+    const cursors = [...this.#unread];
+    this.#unread.clear();
+    const found: WaitingLog[] = [];
+    let kept = 0;
+    for (let at = 0; at < cursors.length && !stop.aborted; at += READ_AT_ONCE) {
+      const group = cursors.slice(at, at + READ_AT_ONCE);
+      const chunks = await Promise.all(
+        group.map(({ log, offset }) => readLines(log, { offset, limit: FIRST_BYTES })),
+      );
+      for (const [index, { lines, nextOffset }] of chunks.entries()) {
+        const cursor = group[index]!;
+        const [first] = lines;
+        if (!first) continue;
+        const bytes = nextOffset - cursor.offset;
+        const isWhole = nextOffset === cursor.log.size && kept + bytes <= KEPT_BYTES;
+        if (isWhole) {
+          kept += bytes;
+          cursor.offset = nextOffset;
+        }
+        const opened = isWhole ? { cursor, lines, at: 0, time: first.t } : null;
+        found.push({ cursor, time: first.t, opened });
+      }
+    }
+    return found;
+  }
 }
 
 async function nextPiece(cursor: LogCursor, after: string): Promise<OpenLog | null> {
-  if (cursor.offset >= cursor.size) return null;
-  const { lines, nextOffset } = await readLog(cursor.path, { offset: cursor.offset, limit: PIECE_BYTES });
+  const { lines, nextOffset } = await readLines(cursor.log, { offset: cursor.offset, limit: PIECE_BYTES });
   cursor.offset = nextOffset;
   const [first] = lines;
   return first ? { cursor, lines, at: 0, time: first.t > after ? first.t : after } : null;
@@ -90,7 +124,7 @@ interface Placed {
   readonly cursor: LogCursor;
 }
 
-/** Files with equal times come one after the other, so that simultaneous lines stay together. */
+/** Logs with equal times come one after the other, so that simultaneous lines stay together. */
 function isBefore(a: Placed, b: Placed): boolean {
   return a.time < b.time || (a.time === b.time && a.cursor.source.name < b.cursor.source.name);
 }

@@ -27,7 +27,7 @@ const line = (ms: number, message: string, level = "info") =>
   `${JSON.stringify({ t: new Date(Date.UTC(2026, 0, 1) + ms).toISOString(), level, source: "task", message })}\n`;
 
 async function write(run: number, file: string, ...lines: string[]): Promise<void> {
-  const path = join(tw.options.logsDir, "etl", String(run), file);
+  const path = join(tw.logsDir, "etl", String(run), file);
   await mkdir(dirname(path), { recursive: true });
   await appendFile(path, lines.join(""));
 }
@@ -72,9 +72,9 @@ test("merges the logs of all tasks, map indexes and tries by time", async () => 
   await write(run, "callbacks/run-1.log", line(10, "told"));
   await write(run, "callbacks/-1/1-x.log", line(6, "a task of that name"));
   await write(run, "b/1/notes.txt", line(0, "not a log"));
-  const outside = join(tw.options.logsDir, "outside.log");
+  const outside = join(tw.logsDir, "outside.log");
   await writeFile(outside, line(0, "outside of the logs of the run"));
-  await symlink(outside, join(tw.options.logsDir, "etl", String(run), "b/1/1-link.log"));
+  await symlink(outside, join(tw.logsDir, "etl", String(run), "b/1/1-link.log"));
   expect(await read("merged")).toEqual([
     "a -1 1 a1",
     "b 0 1 b2",

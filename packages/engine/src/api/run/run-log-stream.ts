@@ -57,7 +57,7 @@ interface RunLogCall extends z.output<typeof query> {
 
 async function* runLog(options: ApiOptions, call: RunLogCall): AsyncGenerator<string, void, undefined> {
   const { follow, level, run, stop } = call;
-  const tree = new RunLogTree(options.logsDir, run, {
+  const tree = new RunLogTree(options.logs, run, {
     taskIds: call.task_id,
     withCallbacks: call.callbacks,
     isFollowed: follow,

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 
 async function write(kind: string, file: string, text: string): Promise<void> {
-  const folder = join(tw.options.logsDir, "etl", String(run), kind);
+  const folder = join(tw.logsDir, "etl", String(run), kind);
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, file), text);
 }
@@ -48,9 +48,9 @@ test("orders callbacks and onSignal by their first lines", async () => {
   await write("callbacks", "a-1.log", at(3, 'Callback "retry" of task "a".'));
   await write("signals", "a-2.log", at(4, 'Signal "paid", version 7, for task "a".'));
   await write("callbacks", "notes.txt", at(1, "not a log"));
-  const outside = join(tw.options.logsDir, "secret.log");
+  const outside = join(tw.logsDir, "secret.log");
   await writeFile(outside, at(1, "not ours"));
-  await symlink(outside, join(tw.options.logsDir, "etl", String(run), "callbacks", "link.log"));
+  await symlink(outside, join(tw.logsDir, "etl", String(run), "callbacks", "link.log"));
   expect(await read()).toEqual([
     'Callback "retry" of task "a".',
     'Signal "paid", version 7, for task "a".',

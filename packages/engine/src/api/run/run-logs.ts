@@ -18,7 +18,7 @@ export const runLogs: Resource = (app, options) => {
     { schema: { params: runParams, querystring: query, response: { 200: logDocument }, tags: ["DagRun"] } },
     async (request) => {
       const run = await requireRun(options.database, request.params);
-      const log = new RunLogReader(options.logsDir, run);
+      const log = new RunLogReader(options.logs, run);
       const { lines, nextOffset, end } = await log.read(request.query.token, LOG_BYTES);
       return { content: lines.map(showLine), continuation_token: end ? null : String(nextOffset) };
     },

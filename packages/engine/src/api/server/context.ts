@@ -6,6 +6,7 @@ import type { ZodTypeProvider } from "fastify-type-provider-zod";
 import type { BundleText } from "../../code/bundle-text.ts";
 import type { AnswerRequest } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
+import type { LogStore } from "../../log/log-store.ts";
 import type { TimetableDates } from "../../plan/timetable-dates.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -27,8 +28,8 @@ export interface ApiOptions {
   readonly logger: Logger;
   readonly config: ApiConfig;
   readonly secretBox: SecretBox;
-  /** `<home>/logs`: read-only, and only below folders of existing rows. */
-  readonly logsDir: string;
+  /** Read only below folders of existing rows. Closed by the caller. */
+  readonly logs: LogStore;
   /** Reads large outputs; without it only their metadata is shown. Closed by the caller. */
   readonly outputs?: OutputReader | undefined;
   /** Lists the dates of custom timetables for backfills; without it such backfills are rejected. Stopped by the caller. */

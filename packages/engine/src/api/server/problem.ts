@@ -6,6 +6,7 @@
 import type { FastifyError, FastifyReply, FastifyRequest } from "fastify";
 import { z } from "zod";
 import { type $ZodIssue, type $ZodType, safeParse } from "zod/v4/core";
+import { LOG_STORE_UNAVAILABLE } from "../../log/log-store.ts";
 import { SECRET_UNREADABLE } from "../../secret/secret-box.ts";
 import { EngineError } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -207,6 +208,8 @@ function problemOf(error: FastifyError): Problem {
   if (isTransient(error) || state === "57014") {
     return new Problem(503, "DATABASE_AWAY", "The database is not responding. Try again.");
   }
+  if (error instanceof EngineError && error.code === LOG_STORE_UNAVAILABLE)
+    return new Problem(503, error.code, error.message);
   // The stored secret does not match the key of this server: a retry would not help.
   if (error instanceof EngineError && error.code === SECRET_UNREADABLE)
     return new Problem(409, error.code, error.message);

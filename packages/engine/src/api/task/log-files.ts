@@ -1,15 +1,12 @@
 /**
- * Related log files as one growing text with byte offsets, ordered by their first lines: the attempts of one try (lost ones, and
- * one after each wait) with the triggers they waited for; or the callbacks and `onSignal` calls of a run. Paths are built from
+ * Related logs as one growing text with byte offsets, ordered by their first lines: the attempts of one try (lost ones, and
+ * one after each wait) with the triggers they waited for; or the callbacks and `onSignal` calls of a run. Keys are built from
  * existing rows, never from request data.
  */
-import type { Dirent } from "node:fs";
-import { readdir, stat } from "node:fs/promises";
-import { join, resolve, sep } from "node:path";
-import { type LogLine, readLog } from "../../log/task-log.ts";
+import type { LogStore, LogView, StoredLog } from "../../log/log-store.ts";
+import { type LogLine, readLines } from "../../log/task-log.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 import type { TaskInstanceRow } from "../../store/list/task-instances.ts";
-import { LogGrowth } from "./log-growth.ts";
 
 interface LogPiece {
   readonly lines: readonly LogLine[];
@@ -18,70 +15,79 @@ interface LogPiece {
   readonly end: boolean;
 }
 
-abstract class LogReader {
-  readonly #folders: readonly string[];
-  readonly #beginnings = new Map<string, string>();
+/** Usually enough for the first line. */
+const FIRST_BYTES = 4 * 1024;
 
-  constructor(logsDir: string, folders: readonly (readonly string[])[]) {
-    const root = resolve(logsDir);
-    this.#folders = folders
-      .map((names) => resolve(join(root, ...names)))
-      // An id such as ".." is not trusted as a path.
-      .filter((folder) => folder.startsWith(`${root}${sep}`));
+abstract class LogReader {
+  readonly #view: LogView;
+  readonly #folders: ReadonlySet<string>;
+  readonly #beginnings = new Map<string, string>();
+  /** As last listed. */
+  #logs: readonly StoredLog[] = [];
+
+  constructor(logs: LogStore, folders: readonly string[], isFollowed = false) {
+    this.#view = logs.view(folders, { isFollowed });
+    this.#folders = new Set(folders);
   }
 
   protected abstract has(name: string): boolean;
 
-  protected get folder(): string | null {
-    return this.#folders[0] ?? null;
-  }
-
   /** Complete lines from `offset` on, about `limit` bytes. */
   async read(offset: number, limit: number): Promise<LogPiece> {
-    const files = await this.#files();
+    const known = await this.#read(offset, limit);
+    if (!known.end) return known;
+    this.#logs = await this.#list();
+    return await this.#read(offset, limit);
+  }
+
+  /** Waits for growth since the last read, at most about `ms`. */
+  wait(options: { readonly ms: number; readonly stop: AbortSignal }): Promise<void> {
+    return this.#view.wait(options);
+  }
+
+  close(): void {
+    this.#view.close();
+  }
+
+  async #read(offset: number, limit: number): Promise<LogPiece> {
     let base = 0;
-    for (const [index, file] of files.entries()) {
-      const last = index === files.length - 1;
+    for (const [index, log] of this.#logs.entries()) {
+      const last = index === this.#logs.length - 1;
       const local = offset - base;
-      if (local < file.size || last) {
-        const chunk = await readLog(file.path, { offset: Math.max(0, local), limit });
+      if (local < log.size || last) {
+        const chunk = await readLines(log, { offset: Math.max(0, local), limit });
         if (chunk.lines.length > 0)
           return { lines: chunk.lines, nextOffset: base + chunk.nextOffset, end: chunk.end && last };
         if (last) return { lines: [], nextOffset: Math.max(offset, base + chunk.nextOffset), end: true };
       }
-      base += file.size;
+      base += log.size;
       offset = Math.max(offset, base);
     }
     return { lines: [], nextOffset: offset, end: true };
   }
 
-  async #files(): Promise<{ path: string; size: number }[]> {
-    const paths = (await Promise.all(this.#folders.map((folder) => this.#paths(folder)))).flat();
-    const files = await Promise.all(
-      paths.map(async (path) => {
-        const { size, mtimeMs } = await stat(path);
-        return { begun: paths.length > 1 ? await this.#begun(path) : "", path, size, mtimeMs };
-      }),
+  async #list(): Promise<StoredLog[]> {
+    const found = await Array.fromAsync(this.#view.changed({ isAll: true }));
+    const logs = found.filter(({ key }) => {
+      const name = key.lastIndexOf("/") + 1;
+      return this.#folders.has(key.slice(0, name - 1)) && this.has(key.slice(name));
+    });
+    const dated = await Promise.all(
+      logs.map(async (log) => ({ log, begun: logs.length > 1 ? await this.#begun(log) : "" })),
     );
-    return files.sort((a, b) => (a.begun === b.begun ? a.mtimeMs - b.mtimeMs : a.begun < b.begun ? -1 : 1));
+    return dated
+      .sort((a, b) =>
+        a.begun === b.begun ? a.log.modifiedAt - b.log.modifiedAt : a.begun < b.begun ? -1 : 1,
+      )
+      .map(({ log }) => log);
   }
 
-  async #paths(folder: string): Promise<string[]> {
-    const entries: Dirent[] = await readdir(folder, { withFileTypes: true }).catch(() => []);
-    return (
-      entries
-        // isFile() is false for a symbolic link, whose target may be outside of the logs.
-        .filter((entry) => entry.isFile() && entry.name.endsWith(".log") && this.has(entry.name))
-        .map((entry) => join(folder, entry.name))
-    );
-  }
-
-  /** The time of its first line. A file without lines comes last. */
-  async #begun(path: string): Promise<string> {
-    const known = this.#beginnings.get(path);
+  /** The time of its first line. A log without lines comes last. */
+  async #begun(log: StoredLog): Promise<string> {
+    const known = this.#beginnings.get(log.key);
     if (known !== undefined) return known;
-    const first = (await readLog(path, { limit: 1 })).lines[0]?.t;
-    if (first !== undefined) this.#beginnings.set(path, first);
+    const first = (await readLines(log, { limit: FIRST_BYTES })).lines[0]?.t;
+    if (first !== undefined) this.#beginnings.set(log.key, first);
     return first ?? "~";
   }
 }
@@ -89,14 +95,10 @@ abstract class LogReader {
 export class TryLogReader extends LogReader {
   readonly #tryNumber: number;
 
-  constructor(logsDir: string, row: TaskInstanceRow, tryNumber: number) {
-    super(logsDir, [[row.dag_id, String(row.dag_run_id), row.task_id, String(row.map_index)]]);
+  /** To be closed by the caller if it is followed. */
+  constructor(logs: LogStore, row: TaskInstanceRow, tryNumber: number, isFollowed = false) {
+    super(logs, [`${row.dag_id}/${row.dag_run_id}/${row.task_id}/${row.map_index}`], isFollowed);
     this.#tryNumber = tryNumber;
-  }
-
-  /** To be closed by the caller. */
-  growth(): LogGrowth {
-    return new LogGrowth(this.folder);
   }
 
   protected override has(name: string): boolean {
@@ -105,10 +107,10 @@ export class TryLogReader extends LogReader {
 }
 
 export class RunLogReader extends LogReader {
-  constructor(logsDir: string, { dag_id, id }: DagRunRow) {
+  constructor(logs: LogStore, { dag_id, id }: DagRunRow) {
     super(
-      logsDir,
-      ["callbacks", "signals"].map((kind) => [dag_id, String(id), kind]),
+      logs,
+      ["callbacks", "signals"].map((kind) => `${dag_id}/${id}/${kind}`),
     );
   }
 

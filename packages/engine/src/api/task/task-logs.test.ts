@@ -52,7 +52,7 @@ describe("logs", () => {
     await writeFile(attempt.replace("4-x", "4-y"), at(5, "resumed"));
     await writeFile(attempt.replace("4-x", "4-x.trigger"), at(3, "looking"));
     const reader = new TryLogReader(
-      tw.options.logsDir,
+      tw.options.logs,
       { dag_id: "etl", dag_run_id: run, task_id: "a", map_index: -1 } as never,
       4,
     );
@@ -123,9 +123,9 @@ describe("logs", () => {
 
 describe("paths", () => {
   test("ignores links and names that lead out of the folder", async () => {
-    const secret = join(tw.options.logsDir, "..", `secret-${process.pid}.log`);
+    const secret = join(tw.logsDir, "..", `secret-${process.pid}.log`);
     await writeFile(secret, logLine("stolen"));
-    const folder = join(tw.options.logsDir, "etl", String(run), "a", "-1");
+    const folder = join(tw.logsDir, "etl", String(run), "a", "-1");
     await mkdir(folder, { recursive: true });
     await symlink(secret, join(folder, "1-link.log"));
     expect(events((await tw.call("GET", `${LOGS}/1`)).json())).toEqual(["first try"]);

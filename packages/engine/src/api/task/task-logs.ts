@@ -45,7 +45,7 @@ export const taskLogs: Resource = (app, options) => {
     async (request, reply) => {
       const { query } = request;
       const row = await requireTry(options, request.params, query.map_index);
-      const log = new TryLogReader(options.logsDir, row, request.params.try_number);
+      const log = new TryLogReader(options.logs, row, request.params.try_number);
       const from = query.token ?? query.offset ?? 0;
       if (/\bapplication\/x-ndjson\b/.test(request.headers.accept ?? "")) {
         return stream(reply as unknown as FastifyReply, "application/x-ndjson", (stop) =>
@@ -67,7 +67,6 @@ export const taskLogs: Resource = (app, options) => {
     async (request, reply) => {
       const { query } = request;
       const row = await requireTry(options, request.params, query.map_index);
-      const log = new TryLogReader(options.logsDir, row, request.params.try_number);
       const from = lastEventId(request.headers["last-event-id"]) ?? query.token ?? query.offset ?? 0;
       const ended = async () => {
         const now = await requireInstance(options.database, addressOf(request.params, query.map_index)).catch(
@@ -75,9 +74,10 @@ export const taskLogs: Resource = (app, options) => {
         );
         return now === null || isOver(now, request.params.try_number);
       };
-      return stream(reply as FastifyReply, "text/event-stream", (stop) =>
-        liveLog(log, { from, ended, stop }),
-      );
+      return stream(reply as FastifyReply, "text/event-stream", (stop) => {
+        const log = new TryLogReader(options.logs, row, request.params.try_number, true);
+        return liveLog(log, { from, ended, stop });
+      });
     },
   );
 };
@@ -128,7 +128,6 @@ async function* liveLog(
   log: TryLogReader,
   { ended, from, stop }: Follow,
 ): AsyncGenerator<string, void, undefined> {
-  const growth = log.growth();
   let offset = from;
   let lookMs = FIRST_LOOK_MS;
   let askAt = 0;
@@ -138,7 +137,6 @@ async function* liveLog(
   yield "retry: 1000\n\n";
   try {
     while (!stop.aborted) {
-      const seen = growth.mark();
       // Query the state before reading: lines written before the end are still read.
       if (!over && performance.now() >= askAt) {
         over = await ended();
@@ -156,7 +154,7 @@ async function* liveLog(
         yield `id: ${offset}\nevent: end\ndata: {}\n\n`;
         return;
       }
-      await growth.after(seen, { ms: lookMs, stop });
+      await log.wait({ ms: lookMs, stop });
       lookMs = Math.min(lookMs * 2, LAST_LOOK_MS);
       if (performance.now() - spokeAt >= KEEP_ALIVE_MS) {
         spokeAt = performance.now();
@@ -164,7 +162,7 @@ async function* liveLog(
       }
     }
   } finally {
-    growth.close();
+    log.close();
   }
 }
 

@@ -4,6 +4,7 @@ import { beforeAll, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { TryLogReader } from "../../api/task/log-files.ts";
 import { artefactHash } from "../../code/artefact-hash.ts";
+import { LogFolder } from "../../log/log-folder.ts";
 import { createLogger } from "../../service/logger.ts";
 import { adhoc } from "../../store/database/database.ts";
 import type { TaskInstanceRow } from "../../store/list/task-instances.ts";
@@ -160,7 +161,7 @@ describe("what a callback does", () => {
     // No task waits for it.
     expect(lines.indexOf("next")).toBeLessThan(lines.indexOf("late told"));
     const row = { dag_id: "after", dag_run_id: id, task_id: "slow", map_index: -1 } as TaskInstanceRow;
-    const log = await new TryLogReader(`${rig.root}/home/logs`, row, 1).read(0, 100_000);
+    const log = await new TryLogReader(new LogFolder(`${rig.root}/home/logs`), row, 1).read(0, 100_000);
     expect(log.lines.map(({ message }) => message)).toContain("slowly told");
   });
 });

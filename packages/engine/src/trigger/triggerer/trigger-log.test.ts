@@ -56,7 +56,7 @@ it("begins with the trigger and the end of the wait, masks secrets, and ends wit
     { level: "error", source: "engine", message: "The trigger failed: no ***" },
   ]);
   const row = { dag_id: "dag", dag_run_id: rig.runId, task_id: "t0", map_index: -1 } as TaskInstanceRow;
-  const read = await new TryLogReader(join(rig.root, "logs"), row, 1).read(0, 100_000);
+  const read = await new TryLogReader(new LogFolder(join(rig.root, "logs")), row, 1).read(0, 100_000);
   expect(read.lines).toHaveLength(3);
 });
 
