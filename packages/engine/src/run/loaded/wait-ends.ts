@@ -19,6 +19,8 @@ export interface WaitEndLine {
 }
 
 const MAX_BYTES = 64 * 1024;
+/** Beside a bucket, each line is a request. */
+const AT_ONCE = 32;
 
 export class WaitEndLog {
   readonly #logs: LogWriter;
@@ -40,17 +42,20 @@ export class WaitEndLog {
   }
 
   async #write(lines: readonly WaitEndLine[]): Promise<void> {
-    for (const { attempt, level, message, place, tryNumber } of lines) {
-      const key = [...place, `${tryNumber}-${attempt}.end.log`].join("/");
-      const onError = (error: unknown) =>
-        this.#logger.warn("cannot log the end of a wait", { log: key, error: messageOf(error) });
-      const mask = new SecretMask();
-      const log = new AttemptLog({
-        ...{ logs: this.#logs, key, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },
-        onError,
-      });
-      log.engine(level, message);
-      await log.close(0).catch(onError);
-    }
+    for (let at = 0; at < lines.length; at += AT_ONCE)
+      await Promise.all(lines.slice(at, at + AT_ONCE).map((line) => this.#writeLine(line)));
+  }
+
+  async #writeLine({ attempt, level, message, place, tryNumber }: WaitEndLine): Promise<void> {
+    const key = [...place, `${tryNumber}-${attempt}.end.log`].join("/");
+    const onError = (error: unknown) =>
+      this.#logger.warn("cannot log the end of a wait", { log: key, error: messageOf(error) });
+    const mask = new SecretMask();
+    const log = new AttemptLog({
+      ...{ logs: this.#logs, key, maxBytes: MAX_BYTES, mask, opening: () => null, onPressure: () => {} },
+      onError,
+    });
+    log.engine(level, message);
+    await log.close(0).catch(onError);
   }
 }

@@ -38,6 +38,7 @@ const ANNOUNCED_AT_ONCE = 50;
 const MAX_WAITING_LINES = 1_000;
 const MAX_ANNOUNCED = 10_000;
 const MAX_TOLD = 2 * MAX_ANNOUNCED;
+const CLOSED_AT_ONCE = 32;
 /** Ended triggers whose logs still accept lines. */
 const MAX_ENDED = 100;
 /** Tasks named in one line of the engine's log. */
@@ -82,6 +83,8 @@ export class TriggerLog {
   readonly #ended = new Map<number, Closing>();
   /** Open logs, least recently used first. */
   readonly #files = new Map<string, AttemptLog>();
+  /** Logs that are being closed, which is a request each if they are in a bucket. */
+  readonly #closing = new Map<string, Promise<void>>();
   #work: Promise<void> | null = null;
   #announceTimer: NodeJS.Timeout | null = null;
   #closed = false;
@@ -170,8 +173,8 @@ export class TriggerLog {
     if (this.#announceTimer) clearTimeout(this.#announceTimer);
     // Lines added during a write get a write of their own.
     while (this.#work !== null) await this.#work;
-    await Promise.all([...this.#files.values()].map((file) => file.close(0)));
-    this.#files.clear();
+    for (const key of [...this.#files.keys()]) this.#closeFile(key);
+    await Promise.all(this.#closing.values());
   }
 
   #append(id: number, line: Said): void {
@@ -250,7 +253,10 @@ export class TriggerLog {
         return dag_id === undefined ? [] : [{ ...wait, dag_id }];
       });
       await this.#writeTopic(topic, places);
-      for (const place of places) await this.#closeFile(this.#key(place));
+      for (const place of places) {
+        this.#closeFile(this.#key(place));
+        if (this.#closing.size >= CLOSED_AT_ONCE) await Promise.race(this.#closing.values());
+      }
     }
   }
 
@@ -283,6 +289,7 @@ export class TriggerLog {
     const { mask, logger, maxBytes = 10 * 1024 * 1024, maxOpenFiles = 128 } = this.#options;
     let log = this.#files.get(key);
     if (log === undefined) {
+      await this.#closing.get(key);
       log = new AttemptLog({
         logs: this.#options.logs,
         key,
@@ -298,14 +305,17 @@ export class TriggerLog {
     this.#files.delete(key);
     this.#files.set(key, log);
     const [oldest] = this.#files.keys();
-    if (this.#files.size > maxOpenFiles && oldest !== undefined) await this.#closeFile(oldest);
+    if (this.#files.size > maxOpenFiles && oldest !== undefined) this.#closeFile(oldest);
+    if (this.#closing.size >= CLOSED_AT_ONCE) await Promise.race(this.#closing.values());
     return log;
   }
 
-  async #closeFile(key: string): Promise<void> {
+  #closeFile(key: string): void {
     const log = this.#files.get(key);
+    if (log === undefined) return;
     this.#files.delete(key);
-    await log?.close(0);
+    const closed = () => void this.#closing.delete(key);
+    this.#closing.set(key, log.close(0).then(closed, closed));
   }
 
   #key(place: Place): string {
