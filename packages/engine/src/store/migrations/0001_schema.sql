@@ -896,8 +896,9 @@ CREATE TABLE output_object (
   dag_run_id bigint NOT NULL,
   task_id    text NOT NULL,
   map_index  integer NOT NULL,
-  -- Only the current attempt of an instance can attach its object to an output.
-  attempt    uuid NOT NULL,
+  -- Only the current attempt of an instance can attach its object to an output. One object per attempt: a repeated call
+  -- finds it.
+  attempt    uuid NOT NULL UNIQUE,
   -- As in the setting: file:, file:/folder, s3://bucket/prefix.
   store      text NOT NULL,
   key        text NOT NULL,
