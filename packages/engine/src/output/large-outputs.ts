@@ -20,7 +20,7 @@ import { EngineError } from "../service/errors.ts";
 import { itemsIn, rangeOf, shortItem, textOf } from "./item-text.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { type ObjectStore, openObjectStore } from "./object-store.ts";
-import { type DraftFacts, OutputDraft } from "./output-draft.ts";
+import { type DraftFacts, OutputDraft, type SentFacts } from "./output-draft.ts";
 import { missing, notStored, unreadable } from "./output-errors.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
@@ -95,8 +95,8 @@ export class LargeOutputs implements AttemptOutputs {
     return this.#options.limits;
   }
 
-  draft(): OutputDraft {
-    return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most);
+  draft(sent?: SentFacts): OutputDraft {
+    return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most, sent);
   }
 
   /** @throws EngineError OUTPUT_NOT_STORED; the draft is removed in any case. */

@@ -37,6 +37,7 @@ export async function createApi(
     timetables,
     wakeUps,
     execution: {
+      outputs,
       answer: answerFrom(
         taskServices({
           database,

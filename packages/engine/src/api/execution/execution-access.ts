@@ -3,9 +3,11 @@
  * token. Each call about an assignment also carries the attempt token that the claim returned.
  */
 import type { FastifyRequest } from "fastify";
+import type { Assignment } from "../../execute/contract.ts";
 import { readAttemptToken, readLaunchToken } from "../../secret/attempt-token.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Database } from "../../store/database/database.ts";
+import { readAssignments } from "../../store/execute/assignments.ts";
 import { isWorkerOf } from "../../store/execute/workers.ts";
 import { bearer, type Principal, principalOf } from "../server/auth.ts";
 import type { ApiOptions } from "../server/context.ts";
@@ -70,6 +72,21 @@ export class ExecutionAccess {
       return assignment;
     });
   }
+
+  /** The assignment of a single call. @throws Problem if it is not, or no longer, the caller's. */
+  async requireCurrent(request: FastifyRequest, worker: number, token: string): Promise<Assignment> {
+    await this.requireWorker(request, worker);
+    const [id = ""] = this.assignmentsOf([token], worker);
+    const found = (await readAssignments(this.#database, worker, [id])).get(id);
+    if (found === undefined) throw new Problem(410, SUPERSEDED.code, SUPERSEDED.error);
+    return found as unknown as Assignment;
+  }
 }
+
+/** The answer to a call for an attempt that does not count any more. */
+export const SUPERSEDED = {
+  error: "This attempt is no longer the current one.",
+  code: "TASK_ATTEMPT_SUPERSEDED",
+};
 
 const MOST_PROVEN = 10_000;

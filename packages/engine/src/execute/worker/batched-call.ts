@@ -2,21 +2,26 @@
  * Collects items while a request is under way, and sends them together in the next one: an idle worker sends at once, a busy
  * one makes few requests. Transient failures are repeated until `isWanted` says otherwise.
  */
-import { setTimeout as sleep } from "node:timers/promises";
-import { ExecutionError } from "./execution-client.ts";
+import { WakeableSleep } from "../../service/wakeable-sleep.ts";
+import { type Repeats, repeated } from "./repeated-call.ts";
 
 const MOST = 500;
-const FIRST_WAIT_MS = 50;
-const LONGEST_WAIT_MS = 1_000;
 
-export interface BatchedCallOptions<Item, Result> {
+export interface BatchedCallOptions<Item, Result> extends Repeats {
   /** Results in the order of the items. May be called again with the same items. */
   readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** False: waiting items are rejected instead of repeated. */
-  readonly isWanted: () => boolean;
-  /** A transient failure, which is followed by another try. */
-  readonly onRetry: (error: ExecutionError) => void;
+  /** For items that may wait and differ in size. Left out: a request follows the other at once. */
+  readonly pace?: Pace<Item>;
 }
+
+interface Pace<Item> {
+  /** Time between two requests, unless a caller hurries, or much waits. */
+  readonly gapMs: number;
+  readonly sizeOf: (item: Item) => number;
+}
+
+/** Much: sent at once, at most this and one item in a request. */
+const MUCH = 1024 * 1024;
 
 interface Waiting<Item, Result> {
   readonly item: Item;
@@ -26,7 +31,13 @@ interface Waiting<Item, Result> {
 
 export class BatchedCall<Item, Result> {
   readonly #options: BatchedCallOptions<Item, Result>;
+  readonly #sleep = new WakeableSleep();
   #waiting: Waiting<Item, Result>[] = [];
+  /** Size of the waiting items. */
+  #size = 0;
+  /** When the last request began, by performance.now(). */
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #hurries = 0;
   #work: Promise<void> | null = null;
 
   constructor(options: BatchedCallOptions<Item, Result>) {
@@ -36,8 +47,21 @@ export class BatchedCall<Item, Result> {
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
+      this.#size += this.#sizeOf(item);
+      if (this.#size >= MUCH) this.#sleep.wake();
       this.#work ??= this.#drain();
     });
+  }
+
+  /** Until `work` has settled, requests follow each other at once. */
+  async hurried(work: Promise<void>): Promise<void> {
+    this.#hurries++;
+    this.#sleep.wake();
+    try {
+      await work;
+    } finally {
+      this.#hurries--;
+    }
   }
 
   /** Resolves when no item waits. */
@@ -48,25 +72,41 @@ export class BatchedCall<Item, Result> {
   async #drain(): Promise<void> {
     // All items of this turn of the event loop go together.
     await null;
-    while (this.#waiting.length > 0) await this.#sendOne(this.#waiting.splice(0, MOST));
+    while (this.#waiting.length > 0) {
+      await this.#gap();
+      this.#sentAt = performance.now();
+      await this.#sendOne(this.#next());
+    }
     this.#work = null;
   }
 
+  async #gap(): Promise<void> {
+    const { gapMs = 0 } = this.#options.pace ?? {};
+    for (;;) {
+      const leftMs = this.#sentAt + gapMs - performance.now();
+      if (leftMs <= 0 || this.#hurries > 0 || this.#size >= MUCH) return;
+      await this.#sleep.sleep(leftMs);
+    }
+  }
+
+  #next(): Waiting<Item, Result>[] {
+    let [count, size] = [0, 0];
+    while (count < Math.min(MOST, this.#waiting.length) && size < MUCH)
+      size += this.#sizeOf(this.#waiting[count++]!.item);
+    this.#size -= size;
+    return this.#waiting.splice(0, count);
+  }
+
+  #sizeOf(item: Item): number {
+    return this.#options.pace?.sizeOf(item) ?? 0;
+  }
+
   async #sendOne(batch: readonly Waiting<Item, Result>[]): Promise<void> {
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
-      try {
-        const results = await this.#options.send(batch.map(({ item }) => item));
-        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
-        return;
-      } catch (error) {
-        const isTransient = error instanceof ExecutionError && error.isTransient;
-        if (!isTransient || !this.#options.isWanted()) {
-          for (const { reject } of batch) reject(error);
-          return;
-        }
-        this.#options.onRetry(error);
-        await sleep(waitMs);
-      }
+    try {
+      const results = await repeated(() => this.#options.send(batch.map(({ item }) => item)), this.#options);
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+    } catch (error) {
+      for (const { reject } of batch) reject(error);
     }
   }
 }

@@ -382,6 +382,7 @@ CREATE TABLE assignment (
   queue      text NOT NULL,
   priority   integer NOT NULL, -- larger numbers first
   content    json NOT NULL, -- all that the worker needs
+  log_key    text GENERATED ALWAYS AS (content->>'logKey') STORED,
   created_at timestamptz NOT NULL DEFAULT now(),
   worker_job bigint REFERENCES job, -- NULL: no worker has claimed it yet
   claimed_at timestamptz,
