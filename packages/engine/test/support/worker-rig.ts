@@ -2,7 +2,7 @@
  * An installation with workers: a scheduler with the queue executor, Redis, an API that can be restarted, and workers that
  * reach it through a proxy. All in this process, apart from tasks.
  */
-import { mkdtemp, rm } from "node:fs/promises";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LogFolder } from "../../src/log/log-folder.ts";
@@ -32,6 +32,8 @@ export class WorkerRig {
   /** @param settings Environment variables of the services. */
   static async open(settings: Readonly<Record<string, string>> = {}): Promise<WorkerRig> {
     const rig = await SchedulerRig.open();
+    // Started as root, tasks have an account of their own, and see files of the test.
+    await chmod(rig.root, 0o755);
     const redis = await redisServer();
     const opened = new WorkerRig(rig, await ApiProxy.open(), `redis://127.0.0.1:${redis.port}`, settings);
     rigs.push(opened);
@@ -134,6 +136,8 @@ export class WorkerRig {
     const lines: string[] = [];
     for (let token: string | null = ""; token !== null; ) {
       const response = await this.fetch(`${path}${token && `?token=${token}`}`);
+      // The task has not started.
+      if (response.status === 404) return [];
       const body = (await response.json()) as {
         content: { event: string }[];
         continuation_token: string | null;
