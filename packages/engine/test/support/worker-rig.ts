@@ -34,8 +34,10 @@ export class WorkerRig {
     const rig = await SchedulerRig.open();
     // Started as root, tasks have an account of their own, and see files of the test.
     await chmod(rig.root, 0o755);
-    const redis = await redisServer();
-    const opened = new WorkerRig(rig, await ApiProxy.open(), `redis://127.0.0.1:${redis.port}`, settings);
+    const password = "redis-pass-word";
+    const redis = await redisServer({ password });
+    const redisUrl = `redis://:${password}@127.0.0.1:${redis.port}`;
+    const opened = new WorkerRig(rig, await ApiProxy.open(), redisUrl, settings);
     rigs.push(opened);
     await ensureAdminToken(rig.db, opened.adminToken);
     const token = { name: "worker", token: opened.workerToken, role: "worker", expiresAt: null } as const;
