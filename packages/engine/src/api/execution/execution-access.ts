@@ -8,7 +8,7 @@ import { readAttemptToken, readLaunchToken } from "../../secret/attempt-token.ts
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Database } from "../../store/database/database.ts";
 import { readAssignments } from "../../store/execute/assignments.ts";
-import { isWorkerOf } from "../../store/execute/workers.ts";
+import { isLaunched, isWorkerOf } from "../../store/execute/workers.ts";
 import { bearer, type Principal, principalOf } from "../server/auth.ts";
 import type { ApiOptions } from "../server/context.ts";
 import { Problem } from "../server/problem.ts";
@@ -16,14 +16,14 @@ import { Problem } from "../server/problem.ts";
 /** Never the id of a stored token. */
 const NO_TOKEN = 0;
 
-/** The config of every route of the execution API: also accepts the launch token of a pod. */
-export function executionRoute({ secretBox }: Pick<ApiOptions, "secretBox">) {
+/** The config of every route of the execution API: also accepts the launch token of a pod, until its assignment has ended. */
+export function executionRoute({ database, secretBox }: Pick<ApiOptions, "database" | "secretBox">) {
   return {
     execution: true,
     otherwise: async (request: FastifyRequest): Promise<Principal | null> => {
       const token = bearer(request.headers.authorization);
       const assignment = token === null ? null : readLaunchToken(secretBox, token);
-      if (token === null || assignment === null) return null;
+      if (token === null || assignment === null || !(await isLaunched(database, assignment))) return null;
       return { tokenId: NO_TOKEN, name: `assignment ${assignment}`, role: "worker", token, assignment };
     },
   } as const;
