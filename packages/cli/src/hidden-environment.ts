@@ -20,6 +20,7 @@ const SERVICES = [
   "signals serve",
   "standalone",
   "triggerer",
+  "worker",
 ];
 /** Environment variable with the path of the file. */
 const FILE = "TRADEWIND_START_FILE";

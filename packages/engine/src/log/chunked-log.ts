@@ -1,6 +1,6 @@
 /**
  * The writing side of a log that is sent in chunks of whole lines: to a bucket, or to an API server. A chunk is sent when its
- * first line is a second old, when it is large, or when the log is closed; one at a time.
+ * first line is old enough, when it is large, or when the log is closed; one at a time.
  *
  * A store that does not answer never affects the attempt. Chunks are retried in the background, also after the log was
  * closed. Meanwhile a limited number of lines is kept; the log reports how many were lost. If the answer to a chunk is
@@ -32,6 +32,7 @@ const LINGER_MS = 60_000;
 export class ChunkedLog implements LogSink {
   readonly #store: ChunkStore;
   readonly #listener: LogListener;
+  readonly #gatherMs: number;
   readonly #sleep = new WakeableSleep();
   readonly #done = Promise.withResolvers<void>();
   #waiting: string[] = [];
@@ -50,9 +51,11 @@ export class ChunkedLog implements LogSink {
   /** By performance.now(), once the log is closed. */
   #giveUpAt: number | null = null;
 
-  constructor(store: ChunkStore, listener: LogListener) {
+  /** @param gatherMs How old the first line of a chunk becomes. */
+  constructor(store: ChunkStore, listener: LogListener, gatherMs = GATHER_MS) {
     this.#store = store;
     this.#listener = listener;
+    this.#gatherMs = gatherMs;
   }
 
   /** Resolves when the log is closed and nothing more will be sent. */
@@ -91,7 +94,7 @@ export class ChunkedLog implements LogSink {
     // While the first lines gather. An error is reported with the first chunk.
     this.#begin().catch(() => {});
     while (this.#waiting.length > 0) {
-      if (this.#giveUpAt === null && this.#length < CHUNK_LENGTH) await this.#sleep.sleep(GATHER_MS);
+      if (this.#giveUpAt === null && this.#length < CHUNK_LENGTH) await this.#sleep.sleep(this.#gatherMs);
       const chunk = this.#nextChunk();
       if (!(await this.#deliver(Buffer.from(chunk)))) {
         this.#waiting = [];

@@ -7,9 +7,9 @@
  * once. Only then the end of the attempt is reported, and only the batch that stores the report makes it an output.
  *
  * If the process dies before the row, a draft is left in the scratch folder, which is removed when it is old. If it dies
- * before the object or the batch, the row has no reference; the sweep removes row and object. If the answer is lost, the
- * attempt is lost, and another one writes under its own key. Two concurrent or late attempts have two keys, of which the
- * batch uses one.
+ * before the object or the batch, the row has no reference; the sweep removes row and object. If the answer is lost, a
+ * worker repeats the call, which finds the row and puts the same object again; otherwise the attempt is lost, and another one
+ * writes under its own key. Two concurrent or late attempts have two keys, of which the batch uses one.
  */
 import { randomUUID } from "node:crypto";
 import { rm } from "node:fs/promises";
@@ -20,7 +20,7 @@ import { EngineError } from "../service/errors.ts";
 import { itemsIn, rangeOf, shortItem, textOf } from "./item-text.ts";
 import { LocalCopies } from "./local-copies.ts";
 import { type ObjectStore, openObjectStore } from "./object-store.ts";
-import { type DraftFacts, OutputDraft } from "./output-draft.ts";
+import { type DraftFacts, OutputDraft, type SentFacts } from "./output-draft.ts";
 import { missing, notStored, unreadable } from "./output-errors.ts";
 import type { OutputLimits } from "./output-limits.ts";
 
@@ -68,7 +68,8 @@ export interface AttemptOutputs {
   draft(): OutputDraft;
   /** Stores a draft as the output of an attempt. The draft is removed in any case. */
   keep(draft: OutputDraft, place: OutputPlace): Promise<OutputReference>;
-  open(value: LargeValue): Promise<OpenText>;
+  /** @param reader The attempt, callback or reaction that reads it. */
+  open(value: LargeValue, reader: string): Promise<OpenText>;
   close(): Promise<void>;
 }
 
@@ -94,8 +95,8 @@ export class LargeOutputs implements AttemptOutputs {
     return this.#options.limits;
   }
 
-  draft(): OutputDraft {
-    return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most);
+  draft(sent?: SentFacts): OutputDraft {
+    return new OutputDraft(join(this.#scratch, `draft-${randomUUID()}.json`), this.limits.most, sent);
   }
 
   /** @throws EngineError OUTPUT_NOT_STORED; the draft is removed in any case. */
@@ -104,12 +105,14 @@ export class LargeOutputs implements AttemptOutputs {
     let facts: DraftFacts | null = null;
     try {
       facts = await draft.finish();
-      const store = await this.#store(location);
+      // Before the row is created: a setting may be wrong.
+      await this.#store(location);
       const { dagId, ...of } = place;
       const { attempt, mapIndex, runId, taskId } = place;
       const key = `${dagId}/${runId}/${taskId}/${mapIndex}/${attempt}.json`;
       const reference = await this.#options.register({ ...of, ...facts, store: location, key });
-      await store.put(key, draft.path);
+      // Of a repeated call, the row has the store of the first one.
+      await (await this.#store(reference.store)).put(key, draft.path);
       return reference;
     } catch (error) {
       const where = location === "file:" ? this.#options.folder : location;

@@ -16,19 +16,27 @@ export interface DraftFacts {
   readonly items: number | null;
 }
 
+/** What the sender of an output says about it. */
+export type SentFacts = Pick<DraftFacts, "bytes" | "sha256">;
+
 export class OutputDraft {
   readonly path: string;
   readonly #most: number;
+  readonly #sent: SentFacts | undefined;
   readonly #hash = createHash("sha256");
   readonly #items = new JsonItems();
   #stream: WriteStream | null = null;
   #bytes = 0;
   #failure: Error | null = null;
 
-  /** @param most Maximum size in bytes: a broken child must not fill the disk. */
-  constructor(path: string, most: number) {
+  /**
+   * @param most Maximum size in bytes: a broken child must not fill the disk.
+   * @param sent What has to arrive.
+   */
+  constructor(path: string, most: number, sent?: SentFacts) {
     this.path = path;
     this.#most = most;
+    this.#sent = sent;
   }
 
   /** Errors are reported by `finish`. */
@@ -47,10 +55,10 @@ export class OutputDraft {
   }
 
   /** Resolves when there is room for more. */
-  async write(text: string): Promise<void> {
+  async write(piece: string | Buffer): Promise<void> {
     const stream = this.#stream;
     if (this.#failure !== null || stream === null) return;
-    const bytes = Buffer.from(text, "utf8");
+    const bytes = typeof piece === "string" ? Buffer.from(piece, "utf8") : piece;
     this.#bytes += bytes.length;
     if (this.#bytes > this.#most) {
       this.#failure = new Error(`it has more than ${this.#most} bytes`);
@@ -61,7 +69,7 @@ export class OutputDraft {
     await new Promise<void>((resolve) => stream.write(bytes, () => resolve()));
   }
 
-  /** @throws if it could not be written, or is not valid JSON. */
+  /** @throws if it could not be written, is not what was sent, or is not valid JSON. */
   async finish(): Promise<DraftFacts> {
     const stream = this.#stream;
     if (stream !== null && this.#failure === null) {
@@ -71,9 +79,12 @@ export class OutputDraft {
       });
     }
     if (this.#failure !== null) throw this.#failure;
+    const [bytes, sha256] = [this.#bytes, this.#hash.digest("hex")];
+    if (this.#sent && (this.#sent.bytes !== bytes || this.#sent.sha256 !== sha256))
+      throw new Error("it did not arrive as it was sent");
     if (!this.#items.isWhole || this.#items.isTooDeep)
       throw new Error("the task's process sent invalid JSON");
-    return { bytes: this.#bytes, sha256: this.#hash.digest("hex"), items: this.#items.count };
+    return { bytes, sha256, items: this.#items.count };
   }
 
   async discard(): Promise<void> {

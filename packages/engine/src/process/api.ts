@@ -41,6 +41,7 @@ export async function createApi(
     timetables,
     wakeUps,
     execution: {
+      outputs,
       answer: answerFrom(
         taskServices({
           database,

@@ -26,7 +26,10 @@ export async function createSignalServer(parts: {
   return [
     new GrpcSignalServer({
       service: signals,
-      authenticate: async (token) => (await findToken(database, token))?.name,
+      authenticate: async (token) => {
+        const row = await findToken(database, token);
+        return row?.role === "admin" ? row.name : undefined;
+      },
       host: config.host,
       port: config.signalsPort,
       tls: { cert: config.signalsTlsCert, key: config.signalsTlsKey, ca: config.signalsTlsCa },

@@ -5,8 +5,12 @@ import { LocalExecutor } from "../execute/local/local-executor.ts";
 import { QueueConsumer } from "../execute/queue/queue-consumer.ts";
 import { fetchRemoteBundle } from "../execute/worker/bundle-fetch.ts";
 import { ExecutionClient } from "../execute/worker/execution-client.ts";
+import { RemoteLogs } from "../execute/worker/remote-logs.ts";
+import { RemoteOutputs } from "../execute/worker/remote-outputs.ts";
+import type { Repeats } from "../execute/worker/repeated-call.ts";
 import { Worker } from "../execute/worker/worker.ts";
 import { WorkerCalls } from "../execute/worker/worker-calls.ts";
+import { cleanScratch } from "../output/output-retention.ts";
 import type { Config } from "../service/config.ts";
 import { openHome } from "../service/home.ts";
 import { createLogger } from "../service/logger.ts";
@@ -30,25 +34,38 @@ export interface WorkerStart {
 
 /** As of a scheduler: with the grace period it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
 const DRAIN_MS = 20_000;
+/** Longer than any lease: an API that is away for that long gets neither the log nor the end. */
+const LOG_PATIENCE_MS = 600_000;
 
 export async function startWorker(config: Config, start: WorkerStart): Promise<DrainingProcess> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const home = await openHome(config.home);
   const user = await prepareUserCode({ config, home, logger });
   const client = new ExecutionClient(start);
-  const calls: WorkerCalls = new WorkerCalls({
-    client,
-    worker: () => worker.id,
+  const repeats: Repeats = {
     isWanted: () => worker.isWanted,
     onRetry: (error) => logger.debug("call repeated", { error: error.message }),
+  };
+  const calls: WorkerCalls = new WorkerCalls({ ...repeats, client, worker: () => worker.id });
+  await cleanScratch(home.outputs);
+  const outputs: RemoteOutputs = new RemoteOutputs({
+    client,
+    repeats,
+    claimOf: (assignment) => worker.claimOf(assignment),
+    folder: home.outputs,
   });
-  const bundles = new BundleCache(home.bundles, (hash) => fetchRemoteBundle(client, hash), [process.cwd()]);
+  const bundles = new BundleCache(home.bundles, (hash) => fetchRemoteBundle(client, hash, repeats), [
+    process.cwd(),
+  ]);
   const executor = new LocalExecutor({
     parallelism: start.slots,
     graceMs: config.stopGraceMs,
     answer: (of, ask, agoMs) => calls.request(worker.claimOf(of.id), ask, agoMs),
     bundles,
-    logs: { open: () => ({ append: () => {}, close: async () => {} }) },
+    outputs,
+    logs: new RemoteLogs({ calls, claimOf: (key) => worker.claimOfLog(key) }),
+    // The API does not accept the log of an attempt that has ended.
+    logPatienceMs: LOG_PATIENCE_MS,
     logger: logger.child({ component: "executor" }),
     user,
   });
@@ -67,6 +84,9 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
       labels: start.labels ?? {},
     },
     logger: logger.child({ component: "worker" }),
+    onRegistered: ({ outputLimits }) => {
+      outputs.limits = outputLimits;
+    },
     onDraining: (isDraining) => void (isDraining ? consumer.pause() : consumer.resume()),
   });
   const consumer = new QueueConsumer({

@@ -8,13 +8,19 @@ import type { DagManifest, Json, TaskManifest } from "@tradewind/sdk/manifest";
 import type { FastifyInstance, InjectOptions, LightMyRequestResponse } from "fastify";
 import { createApi } from "../../src/api/server/api.ts";
 import type { ApiOptions, Change } from "../../src/api/server/context.ts";
+import { answerFrom } from "../../src/execute/attempt/answer-request.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogStore } from "../../src/log/log-store.ts";
+import { LargeOutputs } from "../../src/output/large-outputs.ts";
+import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { taskServices } from "../../src/run/dispatch/task-services.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";
 import { ensureAdminToken } from "../../src/store/access/tokens.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
+import { registerObject } from "../../src/store/output/output-objects.ts";
+import { checkEngineTrigger } from "../../src/trigger/engine/engine-triggers.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
 import { afterFile } from "../support/after-file.ts";
 import { testDatabase } from "../support/test-database.ts";
@@ -52,11 +58,23 @@ export class Installation {
     const logs = given.logs ?? new LogFolder(logsDir);
     const changes: Change[] = [];
     const wakeUps = new WakeUps(db);
+    const secretBox = new SecretBox([randomBytes(32)]);
+    const outputs = new LargeOutputs({
+      store: "file:",
+      folder: join(logsDir, ".outputs"),
+      limits: { inline: 65_536, most: 4 * 1024 * 1024 },
+      register: (object) => registerObject(db, object),
+    });
     const options: ApiOptions = {
       database: db,
       logger: silentLogger,
       config: { host: "127.0.0.1", port: 0, version: "0.1.0-test" },
-      secretBox: new SecretBox([randomBytes(32)]),
+      secretBox,
+      execution: {
+        answer: answerFrom(taskServices({ database: db, secretBox, check: checkEngineTrigger })),
+        fetchBundle: (hash) => fetchBundle(db, hash),
+        outputs,
+      },
       logs,
       wakeUps,
       notify: (change) => {
@@ -69,6 +87,7 @@ export class Installation {
     const app = await createApi(options);
     opened.push(async () => {
       await app.close();
+      await outputs.close();
       await wakeUps.close();
       await rm(logsDir, { recursive: true, force: true });
     });

@@ -8,6 +8,7 @@ import { Queue } from "bullmq";
 import { queueKey } from "../../src/execute/queue/queue-connection.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { createApi } from "../../src/process/api.ts";
+import { openLogs } from "../../src/process/log-store.ts";
 import type { DrainingProcess } from "../../src/process/service-parts.ts";
 import { startWorker } from "../../src/process/worker.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
@@ -106,7 +107,8 @@ export class RemoteRig {
     const config = resolveConfig({ home: join(this.rig.root, "api"), port: 0 }, {});
     const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
     const wakeUps = new WakeUps(database);
-    const parts = { config, database, home: await openHome(config.home), logger, wakeUps };
+    const home = await openHome(config.home);
+    const parts = { config, database, home, logger, logs: await openLogs(config), wakeUps };
     const { secretBox } = this.rig;
     const { api, close } = await createApi({ ...parts, secretBox, workerLeaseMs: leaseMs });
     await api.start();

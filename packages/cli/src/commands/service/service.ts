@@ -22,6 +22,7 @@ const ECHO_MS = 300;
 /** Removed after the start, so that no library or diagnostic report reads them later. */
 const SECRET_VARIABLES = [
   "DATABASE_URL",
+  "REDIS_URL",
   "TRADEWIND_SECRET_KEY",
   "TRADEWIND_SIGNALS_TOKEN",
   "TRADEWIND_TOKEN",

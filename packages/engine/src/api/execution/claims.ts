@@ -7,6 +7,7 @@ import type { Resource } from "../server/context.ts";
 import { int } from "../server/fields.ts";
 import { Problem } from "../server/problem.ts";
 import { ExecutionAccess, executionRoute } from "./execution-access.ts";
+import { withGrants } from "./output-grants.ts";
 
 export const claims: Resource = (app, options) => {
   const access = new ExecutionAccess(options);
@@ -34,7 +35,7 @@ export const claims: Resource = (app, options) => {
       return {
         claimed: claimed.map(({ content, id, is_void }) => ({
           token: attemptToken(options.secretBox, id, worker),
-          assignment: content,
+          assignment: withGrants(options.secretBox, id, content),
           is_void,
         })),
       };

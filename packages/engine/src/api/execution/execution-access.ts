@@ -3,10 +3,12 @@
  * token. Each call about an assignment also carries the attempt token that the claim returned.
  */
 import type { FastifyRequest } from "fastify";
+import type { Assignment } from "../../execute/contract.ts";
 import { readAttemptToken, readLaunchToken } from "../../secret/attempt-token.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Database } from "../../store/database/database.ts";
-import { isWorkerOf } from "../../store/execute/workers.ts";
+import { readAssignments } from "../../store/execute/assignments.ts";
+import { isLaunched, isWorkerOf } from "../../store/execute/workers.ts";
 import { bearer, type Principal, principalOf } from "../server/auth.ts";
 import type { ApiOptions } from "../server/context.ts";
 import { Problem } from "../server/problem.ts";
@@ -14,14 +16,14 @@ import { Problem } from "../server/problem.ts";
 /** Never the id of a stored token. */
 const NO_TOKEN = 0;
 
-/** The config of every route of the execution API: also accepts the launch token of a pod. */
-export function executionRoute({ secretBox }: Pick<ApiOptions, "secretBox">) {
+/** The config of every route of the execution API: also accepts the launch token of a pod, until its assignment has ended. */
+export function executionRoute({ database, secretBox }: Pick<ApiOptions, "database" | "secretBox">) {
   return {
     execution: true,
     otherwise: async (request: FastifyRequest): Promise<Principal | null> => {
       const token = bearer(request.headers.authorization);
       const assignment = token === null ? null : readLaunchToken(secretBox, token);
-      if (token === null || assignment === null) return null;
+      if (token === null || assignment === null || !(await isLaunched(database, assignment))) return null;
       return { tokenId: NO_TOKEN, name: `assignment ${assignment}`, role: "worker", token, assignment };
     },
   } as const;
@@ -70,6 +72,21 @@ export class ExecutionAccess {
       return assignment;
     });
   }
+
+  /** The assignment of a single call. @throws Problem if it is not, or no longer, the caller's. */
+  async requireCurrent(request: FastifyRequest, worker: number, token: string): Promise<Assignment> {
+    await this.requireWorker(request, worker);
+    const [id = ""] = this.assignmentsOf([token], worker);
+    const found = (await readAssignments(this.#database, worker, [id])).get(id);
+    if (found === undefined) throw new Problem(410, SUPERSEDED.code, SUPERSEDED.error);
+    return found as unknown as Assignment;
+  }
 }
+
+/** The answer to a call for an attempt that does not count any more. */
+export const SUPERSEDED = {
+  error: "This attempt is no longer the current one.",
+  code: "TASK_ATTEMPT_SUPERSEDED",
+};
 
 const MOST_PROVEN = 10_000;

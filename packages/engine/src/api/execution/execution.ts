@@ -5,13 +5,23 @@
 import type { Resource } from "../server/context.ts";
 import { bundles } from "./bundles.ts";
 import { claims } from "./claims.ts";
+import { executionLogs } from "./logs.ts";
+import { executionOutputs } from "./outputs.ts";
 import { reports } from "./reports.ts";
 import { requests } from "./requests.ts";
 import { executionWorkers } from "./workers.ts";
 
 export const execution: Resource = (app, options) => {
   if (options.execution === undefined) return;
-  const { answer, fetchBundle } = options.execution;
-  for (const resource of [executionWorkers, claims, reports, requests(answer), bundles(fetchBundle)])
+  const { answer, fetchBundle, outputs } = options.execution;
+  for (const resource of [
+    executionWorkers(outputs.limits),
+    claims,
+    reports,
+    requests(answer),
+    executionLogs,
+    executionOutputs(outputs),
+    bundles(fetchBundle),
+  ])
     resource(app, options);
 };

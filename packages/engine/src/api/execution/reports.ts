@@ -2,10 +2,13 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import { readAttemptOutcome, readCallEnd } from "../../execute/attempt/protocol.ts";
+import type { OutputReference } from "../../model/index.ts";
+import type { Database } from "../../store/database/database.ts";
 import { insertReports, type NewReport } from "../../store/execute/reports.ts";
+import { objectsOfAttempts } from "../../store/output/output-objects.ts";
 import type { Resource } from "../server/context.ts";
 import { int } from "../server/fields.ts";
-import { invalid } from "../server/problem.ts";
+import { invalid, Problem } from "../server/problem.ts";
 import { ExecutionAccess, executionRoute } from "./execution-access.ts";
 
 const report = z.strictObject({
@@ -48,11 +51,35 @@ export const reports: Resource = (app, options) => {
         return { assignmentId: ids[at] ?? "", workerJob: worker, type, content: checked, agoMs };
       });
       // An end and its start may be in one request: they are two rows of one assignment.
-      const accepted = await insertReports(options.database, rows);
+      const accepted = await insertReports(options.database, await withStored(options.database, rows));
       return { superseded: [...new Set(ids)].filter((id) => !accepted.has(id)) };
     },
   );
 };
+
+/** The references of large outputs as the database has them: an attempt has only the object that it stored itself. */
+async function withStored(database: Database, rows: readonly NewReport[]): Promise<readonly NewReport[]> {
+  const isLarge = ({ content }: NewReport) => outcomeOf(content)?.stored !== undefined;
+  const ids = rows.filter(isLarge).map(({ assignmentId }) => assignmentId);
+  if (ids.length === 0) return rows;
+  const objects = await objectsOfAttempts(database, ids);
+  return rows.map((row) => {
+    if (!isLarge(row)) return row;
+    const stored = objects.get(row.assignmentId);
+    if (stored === undefined || stored.id !== outcomeOf(row.content)?.stored?.id)
+      throw new Problem(
+        403,
+        "OUTPUT_FOREIGN",
+        `Attempt ${row.assignmentId} reported a large output that it has not stored`,
+      );
+    const outcome = { ...outcomeOf(row.content), stored };
+    return { ...row, content: { ...(row.content as object), outcome } as unknown as Json };
+  });
+}
+
+function outcomeOf(content: Json): { readonly stored?: OutputReference } | undefined {
+  return (content as { readonly outcome?: { readonly stored?: OutputReference } }).outcome;
+}
 
 function startOf(content: unknown): { readonly pid: number } | null {
   const { pid } = (content ?? {}) as { readonly pid?: unknown };

@@ -9,7 +9,8 @@ import { readAssignments } from "../../store/execute/assignments.ts";
 import type { Resource } from "../server/context.ts";
 import { int } from "../server/fields.ts";
 import { invalid } from "../server/problem.ts";
-import { ExecutionAccess, executionRoute } from "./execution-access.ts";
+import { ExecutionAccess, executionRoute, SUPERSEDED } from "./execution-access.ts";
+import { type GrantedPlace, granted } from "./output-grants.ts";
 
 const ask = z.strictObject({
   token: z.string(),
@@ -54,7 +55,9 @@ export function requests(answerRequest: AnswerRequest): Resource {
           const of = held.get(ids[at] ?? "") as Assignment | undefined;
           if (of === undefined) return SUPERSEDED;
           try {
-            return shown(await answerRequest(of, question, agoMs));
+            return shown(await answerRequest(of, question, agoMs), (large) =>
+              granted(options.secretBox, of.id, large),
+            );
           } catch (error) {
             if (error instanceof EngineError) return { error: error.message, code: error.code };
             options.logger.error("request of a task failed", { attempt: of.id, error: messageOf(error) });
@@ -67,14 +70,12 @@ export function requests(answerRequest: AnswerRequest): Resource {
   };
 }
 
-const SUPERSEDED = {
-  error: "This attempt is no longer the current one.",
-  code: "TASK_ATTEMPT_SUPERSEDED",
-};
-
-function shown(value: Awaited<ReturnType<AnswerRequest>>): { value?: Json; large?: readonly LargePlace[] } {
+function shown(
+  value: Awaited<ReturnType<AnswerRequest>>,
+  grant: (large: readonly LargePlace[]) => GrantedPlace[],
+): { value?: Json; large?: readonly GrantedPlace[] } {
   if (value === undefined) return {};
   const large: LargePlace[] = [];
   const small = apart(value, [], large);
-  return { value: small, ...(large.length > 0 && { large }) };
+  return { value: small, ...(large.length > 0 && { large: grant(large) }) };
 }

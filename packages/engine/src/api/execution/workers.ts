@@ -1,8 +1,9 @@
 /** `/execution/v1/workers`: registration, heartbeat and end of a worker. */
 import { z } from "zod";
+import type { OutputLimits } from "../../output/output-limits.ts";
 import { endWorkers, registerWorker, renewWorker, workerOrders } from "../../store/execute/workers.ts";
 import { principalOf } from "../server/auth.ts";
-import type { Resource } from "../server/context.ts";
+import type { ApiApp, ApiOptions, Resource } from "../server/context.ts";
 import { int } from "../server/fields.ts";
 import { Problem } from "../server/problem.ts";
 import { ExecutionAccess, executionRoute } from "./execution-access.ts";
@@ -30,6 +31,13 @@ const registerBody = z.strictObject({
   labels: z.record(z.string().max(100), z.string().max(250)).default({}),
 });
 
+const registered = z.object({
+  worker: z.number(),
+  lease_ms: z.number(),
+  /** In characters and bytes of JSON: an output between them is stored with `POST /execution/v1/outputs`. */
+  output_limits: z.object({ inline: z.number(), most: z.number() }),
+});
+
 const heartbeatBody = z.strictObject({
   /** The assignments that it has claimed and whose end is not reported. */
   assignments: z.array(uuid).max(100_000),
@@ -49,7 +57,11 @@ const orders = z.object({
 
 const params = z.object({ worker_id: int(1) });
 
-export const executionWorkers: Resource = (app, options) => {
+export function executionWorkers(limits: OutputLimits): Resource {
+  return (app, options) => register(app, options, limits);
+}
+
+function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void {
   const { database, wakeUps } = options;
   const leaseMs = options.execution?.workerLeaseMs ?? WORKER_LEASE_MS;
   const tags = ["Task execution"];
@@ -63,7 +75,7 @@ export const executionWorkers: Resource = (app, options) => {
       config: executionRoute(options),
       schema: {
         body: registerBody,
-        response: { 201: z.object({ worker: z.number(), lease_ms: z.number() }) },
+        response: { 201: registered },
         tags,
       },
     },
@@ -82,7 +94,7 @@ export const executionWorkers: Resource = (app, options) => {
         { leaseMs, tokenId: access.tokenOf(request), assignment },
       );
       reply.code(201);
-      return { worker: id, lease_ms: leaseMs };
+      return { worker: id, lease_ms: leaseMs, output_limits: limits };
     },
   );
 
@@ -130,7 +142,7 @@ export const executionWorkers: Resource = (app, options) => {
       return reply.code(204).send(null);
     },
   );
-};
+}
 
 function gone(worker: number): Problem {
   return new Problem(

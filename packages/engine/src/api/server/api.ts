@@ -47,6 +47,7 @@ import { waiting } from "../trigger/waiting.ts";
 import { webhooks } from "../trigger/webhooks.ts";
 import { why } from "../why/why.ts";
 import { requireToken } from "./auth.ts";
+import { limitBodyTime } from "./body-time.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { DiskSpace } from "./disk-space.ts";
 import { health } from "./health.ts";
@@ -126,7 +127,8 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     genReqId: () => randomUUID(),
     logger: false,
     rewriteUrl: ({ url = "/" }) => slashesInNames(url),
-    requestTimeout: 60_000,
+    // Limited per route: see limitBodyTime.
+    requestTimeout: 0,
     // Longer than any id, so that the schema rejects it and not the router.
     routerOptions: { maxParamLength: 4096 },
   }).withTypeProvider<ZodTypeProvider>();
@@ -138,6 +140,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   acceptJsonOnly(app);
   prepareStreams(app, async (token) => (await findToken(options.database, token)) !== undefined);
   InFlight.observe(app);
+  limitBodyTime(app as never);
   app.addHook("onRequest", requireToken(options.database));
   ignoreUnknownParameters(app);
   app.addHook("onSend", async (_request, reply) => {

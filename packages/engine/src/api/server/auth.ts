@@ -29,6 +29,8 @@ declare module "fastify" {
     open?: boolean;
     /** A route of the task execution API: for worker tokens, too. */
     execution?: boolean;
+    /** The body is a stream of any length. */
+    isUpload?: boolean;
     /** Another authentication method; null: not applicable, a token is required. */
     otherwise?: (request: FastifyRequest) => Promise<Principal | null>;
   }

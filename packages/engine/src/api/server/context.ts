@@ -7,6 +7,7 @@ import type { BundleText } from "../../code/bundle-text.ts";
 import type { AnswerRequest } from "../../execute/contract.ts";
 import type { WakeUps } from "../../job/wake-up.ts";
 import type { LogStore } from "../../log/log-store.ts";
+import type { LargeOutputs } from "../../output/large-outputs.ts";
 import type { TimetableDates } from "../../plan/timetable-dates.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -47,6 +48,8 @@ export interface ApiOptions {
 /** What the task execution API needs besides the database. */
 interface ExecutionParts {
   readonly answer: AnswerRequest;
+  /** Closed by the caller. */
+  readonly outputs: Pick<LargeOutputs, "draft" | "keep" | "limits" | "open">;
   readonly fetchBundle: (hash: string) => Promise<BundleText>;
   /** A worker is lost when it has sent no heartbeat for this long. */
   readonly workerLeaseMs?: number | undefined;

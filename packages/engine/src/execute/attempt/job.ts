@@ -116,7 +116,7 @@ abstract class BaseJob {
   /** @throws EngineError if the object is missing or differs from what was stored. */
   openLarge(value: LargeValue): Promise<OpenText> {
     const { outputs } = this.settings;
-    if (outputs !== null) return outputs.open(value);
+    if (outputs !== null) return outputs.open(value, this.id);
     return Promise.reject(new EngineError("OUTPUT_UNREADABLE", "This executor reads no large outputs."));
   }
 

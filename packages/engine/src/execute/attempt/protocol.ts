@@ -166,7 +166,8 @@ export function readAttemptOutcome(raw: unknown): AttemptOutcome | null {
   if (raw.kind === "cancelled") return { kind: "cancelled" };
   if (raw.kind === "lost")
     return typeof raw.reason === "string" ? { kind: "lost", reason: raw.reason } : null;
-  if (raw.kind === undefined || !isOutcome(raw)) return null;
+  // The end of a callback has no kind.
+  if (raw.ok !== undefined || !isOutcome(raw)) return null;
   return raw.stored === undefined || isReference(raw.stored) ? (raw as unknown as AttemptOutcome) : null;
 }
 

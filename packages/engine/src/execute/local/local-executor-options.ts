@@ -36,6 +36,8 @@ export interface LocalExecutorOptions {
   readonly prefetch?: number;
   /** Per attempt. */
   readonly maxLogBytes?: number;
+  /** How long the end of an attempt waits for its log to be written. */
+  readonly logPatienceMs?: number;
   /** Default limit; null: none. */
   readonly memoryMb?: number | null;
   readonly callbackTimeoutMs?: number;

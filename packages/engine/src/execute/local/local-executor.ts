@@ -33,6 +33,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
   readonly name = "local";
   readonly #parallelism: number;
   readonly streamingSlots: number;
+  readonly #logPatienceMs: number;
   readonly #settings: JobSettings;
   readonly #logger: Logger;
   readonly #guardian: Guardian;
@@ -74,6 +75,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
     this.streamingSlots = parallelism === 0 ? 0 : (options.streamingSlots ?? 0);
     this.#logger = options.logger;
     this.#bundles = options.bundles;
+    this.#logPatienceMs = options.logPatienceMs ?? LOG_PATIENCE_MS;
     this.#settings = jobSettings(options);
     this.#prefetch = new Prefetch(options.prefetch ?? MOST_HELD);
     this.#guardian = new Guardian(options.logger);
@@ -91,7 +93,10 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
           cwd: options.cwd ?? process.cwd(),
           user: options.user ?? null,
           graceMs: options.graceMs ?? 5_000,
-          limits: options.outputs?.limits ?? INLINE_ONLY,
+          // Read when a process starts: a worker receives them from the server.
+          get limits() {
+            return options.outputs?.limits ?? INLINE_ONLY;
+          },
           logger: options.logger,
         },
       },
@@ -333,7 +338,7 @@ export class LocalExecutor implements Executor, ProcessPoolListener {
       else queueMicrotask(() => this.#deliver(job, event));
       return;
     }
-    const patience = setTimeout(() => this.#deliver(job, event), LOG_PATIENCE_MS);
+    const patience = setTimeout(() => this.#deliver(job, event), this.#logPatienceMs);
     void job.log.close(dropped).then(() => {
       clearTimeout(patience);
       this.#deliver(job, event);

@@ -2,24 +2,21 @@
  * Collects items while a request is under way, and sends them together in the next one: an idle worker sends at once, a busy
  * one makes few requests. Transient failures are repeated until `isWanted` says otherwise.
  */
-import { setTimeout as sleep } from "node:timers/promises";
+import { WakeableSleep } from "../../service/wakeable-sleep.ts";
 import { ExecutionError } from "./execution-client.ts";
+import { type Repeats, repeated } from "./repeated-call.ts";
 
 const MOST = 500;
-/** The characters of one request, unless a single item has more. */
-const MOST_CHARACTERS = 16 * 1024 * 1024;
-const FIRST_WAIT_MS = 50;
-const LONGEST_WAIT_MS = 1_000;
+/** Much: sent at once, at most this and one item in a request. */
+const MUCH = 1024 * 1024;
 
-export interface BatchedCallOptions<Item, Result> {
+export interface BatchedCallOptions<Item, Result> extends Repeats {
   /** Results in the order of the items. May be called again with the same items. */
   readonly send: (items: readonly Item[]) => Promise<readonly Result[]>;
-  /** False: waiting items are rejected instead of repeated. */
-  readonly isWanted: () => boolean;
-  /** The length of an item in a request. Left out: it does not matter. */
-  readonly lengthOf?: (item: Item) => number;
-  /** A transient failure, which is followed by another try. */
-  readonly onRetry: (error: ExecutionError) => void;
+  /** The size of an item in a request. Left out: it does not matter. */
+  readonly sizeOf?: (item: Item) => number;
+  /** Time between two requests, unless a caller hurries, or much waits. Default: none. */
+  readonly gapMs?: number;
 }
 
 interface Waiting<Item, Result> {
@@ -30,7 +27,13 @@ interface Waiting<Item, Result> {
 
 export class BatchedCall<Item, Result> {
   readonly #options: BatchedCallOptions<Item, Result>;
+  readonly #sleep = new WakeableSleep();
   #waiting: Waiting<Item, Result>[] = [];
+  /** Size of the waiting items. */
+  #size = 0;
+  /** When the last request began, by performance.now(). */
+  #sentAt = Number.NEGATIVE_INFINITY;
+  #hurries = 0;
   #work: Promise<void> | null = null;
 
   constructor(options: BatchedCallOptions<Item, Result>) {
@@ -40,8 +43,21 @@ export class BatchedCall<Item, Result> {
   add(item: Item): Promise<Result> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ item, resolve, reject });
+      this.#size += this.#sizeOf(item);
+      if (this.#size >= MUCH) this.#sleep.wake();
       this.#work ??= this.#drain();
     });
+  }
+
+  /** Until `work` has settled, requests follow each other at once. */
+  async hurried(work: Promise<void>): Promise<void> {
+    this.#hurries++;
+    this.#sleep.wake();
+    try {
+      await work;
+    } finally {
+      this.#hurries--;
+    }
   }
 
   /** Resolves when no item waits. */
@@ -52,43 +68,46 @@ export class BatchedCall<Item, Result> {
   async #drain(): Promise<void> {
     // All items of this turn of the event loop go together.
     await null;
-    while (this.#waiting.length > 0) await this.#sendOne(this.#waiting.splice(0, this.#fitting()));
+    while (this.#waiting.length > 0) {
+      await this.#gap();
+      this.#sentAt = performance.now();
+      await this.#sendOne(this.#next());
+    }
     this.#work = null;
   }
 
-  /** How many of the waiting items go together. */
-  #fitting(): number {
-    const { lengthOf = () => 0 } = this.#options;
-    const most = Math.min(MOST, this.#waiting.length);
-    let characters = 0;
-    for (let count = 0; count < most; count++) {
-      characters += lengthOf(this.#waiting[count]?.item as Item);
-      if (characters > MOST_CHARACTERS) return Math.max(1, count);
+  async #gap(): Promise<void> {
+    const { gapMs = 0 } = this.#options;
+    for (;;) {
+      const leftMs = this.#sentAt + gapMs - performance.now();
+      if (leftMs <= 0 || this.#hurries > 0 || this.#size >= MUCH) return;
+      await this.#sleep.sleep(leftMs);
     }
-    return most;
+  }
+
+  #next(): Waiting<Item, Result>[] {
+    let [count, size] = [0, 0];
+    while (count < Math.min(MOST, this.#waiting.length) && size < MUCH)
+      size += this.#sizeOf(this.#waiting[count++]!.item);
+    this.#size -= size;
+    return this.#waiting.splice(0, count);
+  }
+
+  #sizeOf(item: Item): number {
+    return this.#options.sizeOf?.(item) ?? 0;
   }
 
   async #sendOne(batch: readonly Waiting<Item, Result>[]): Promise<void> {
-    for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(2 * waitMs, LONGEST_WAIT_MS)) {
-      try {
-        const results = await this.#options.send(batch.map(({ item }) => item));
-        for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
-        return;
-      } catch (error) {
-        const isTransient = error instanceof ExecutionError && error.isTransient;
-        if (error instanceof ExecutionError && error.isOfContent && batch.length > 1) {
-          // One item is rejected, or all together are too large: the others must not suffer from it.
-          const half = batch.length >> 1;
-          await this.#sendOne(batch.slice(0, half));
-          return this.#sendOne(batch.slice(half));
-        }
-        if (!isTransient || !this.#options.isWanted()) {
-          for (const { reject } of batch) reject(error);
-          return;
-        }
-        this.#options.onRetry(error);
-        await sleep(waitMs);
-      }
+    try {
+      const results = await repeated(() => this.#options.send(batch.map(({ item }) => item)), this.#options);
+      for (const [at, { resolve }] of batch.entries()) resolve(results[at] as Result);
+    } catch (error) {
+      if (error instanceof ExecutionError && error.isOfContent && batch.length > 1) {
+        // One item is rejected, or all together are too large: the others must not suffer from it.
+        const half = batch.length >> 1;
+        await this.#sendOne(batch.slice(0, half));
+        await this.#sendOne(batch.slice(half));
+      } else for (const { reject } of batch) reject(error);
     }
   }
 }

@@ -2,8 +2,10 @@
  * The HTTP client of the task execution API. Connections are kept alive; `HTTPS_PROXY`, `HTTP_PROXY` and `NO_PROXY` are
  * honoured, and a CA can be given. A call fails with `ExecutionError`; its `isTransient` tells whether to repeat it.
  */
+import { createReadStream } from "node:fs";
 import { Agent as HttpAgent, request as httpRequest, type IncomingMessage } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import { Readable } from "node:stream";
 
 export interface ExecutionClientOptions {
   /** The address of the API. */
@@ -15,8 +17,11 @@ export interface ExecutionClientOptions {
   readonly timeoutMs?: number;
 }
 
-/** Without a byte for this long, the connection is dead: the server answers within a few seconds. */
 const TIMEOUT_MS = 10_000;
+/** The time without a byte in either direction; the server stores an output before it answers. */
+const TRANSFER_SILENCE_MS = 300_000;
+/** The header of the attempt token. */
+const ATTEMPT = "tradewind-attempt";
 
 export class ExecutionError extends Error {
   readonly code: string;
@@ -31,6 +36,8 @@ export class ExecutionError extends Error {
 
   /** The server is away, restarting or overloaded: the same call may succeed later. */
   get isTransient(): boolean {
+    // Of a store, the server has repeated its own calls.
+    if (this.code.startsWith("OUTPUT_")) return false;
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
 
@@ -40,72 +47,125 @@ export class ExecutionError extends Error {
   }
 }
 
+interface Sent {
+  readonly method: "GET" | "POST" | "DELETE";
+  readonly path: string;
+  readonly headers?: Readonly<Record<string, string | number>>;
+  readonly body?: string | Readable;
+  readonly timeoutMs?: number;
+  /** A large transfer: limited by silence instead of time, and on connections of its own. */
+  readonly isTransfer?: boolean;
+}
+
 export class ExecutionClient {
   readonly #options: ExecutionClientOptions;
   readonly #base: URL;
   readonly #agent: HttpAgent | HttpsAgent;
+  readonly #transferAgent: HttpAgent | HttpsAgent;
 
   constructor(options: ExecutionClientOptions) {
     this.#options = options;
     this.#base = new URL(options.url.endsWith("/") ? options.url : `${options.url}/`);
-    // `proxyEnv`: Node reads the proxy variables itself.
-    const settings = { keepAlive: true, maxSockets: 32, proxyEnv: process.env } as object;
-    const { ca } = options;
-    this.#agent =
-      this.#base.protocol === "https:"
-        ? new HttpsAgent({ ...settings, ...(ca !== undefined && { ca }) })
-        : new HttpAgent(settings);
+    this.#agent = this.#newAgent();
+    this.#transferAgent = this.#newAgent();
   }
 
   post<T>(path: string, body: unknown, timeoutMs?: number): Promise<T> {
-    return this.#json("POST", path, JSON.stringify(body), timeoutMs);
+    const headers = { "content-type": "application/json" };
+    const timeout = timeoutMs === undefined ? {} : { timeoutMs };
+    return this.#json({ method: "POST", path, headers, body: JSON.stringify(body), ...timeout });
   }
 
   get<T>(path: string): Promise<T> {
-    return this.#json("GET", path, null);
+    return this.#json({ method: "GET", path });
   }
 
   async delete(path: string): Promise<void> {
-    await this.#json("DELETE", path, null);
+    await this.#json({ method: "DELETE", path });
+  }
+
+  /** @param attempt The attempt token. */
+  async upload<T>(path: string, attempt: string, file: string, bytes: number): Promise<T> {
+    const body = createReadStream(file);
+    const headers = {
+      "content-type": "application/octet-stream",
+      "content-length": bytes,
+      [ATTEMPT]: attempt,
+    };
+    try {
+      return await this.#json({ method: "POST", path, headers, body, isTransfer: true });
+    } finally {
+      body.destroy();
+    }
+  }
+
+  /** @param attempt The attempt token. */
+  async *download(path: string, attempt: string): AsyncGenerator<Buffer> {
+    const response = await this.#send({
+      method: "GET",
+      path,
+      headers: { [ATTEMPT]: attempt },
+      isTransfer: true,
+    });
+    if (response.statusCode !== 200) throw problemOf(response, await textOf(response), `GET ${path}`);
+    try {
+      for await (const piece of response) yield piece as Buffer;
+    } catch (error) {
+      throw cutOff(error);
+    }
   }
 
   close(): void {
     this.#agent.destroy();
+    this.#transferAgent.destroy();
   }
 
-  async #json<T>(method: string, path: string, body: string | null, timeoutMs?: number): Promise<T> {
-    const response = await this.#send(method, path, body, timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS);
+  #newAgent(): HttpAgent | HttpsAgent {
+    // `proxyEnv`: Node reads the proxy variables itself.
+    const settings = { keepAlive: true, maxSockets: 32, proxyEnv: process.env } as object;
+    const { ca } = this.#options;
+    if (this.#base.protocol !== "https:") return new HttpAgent(settings);
+    return new HttpsAgent({ ...settings, ...(ca !== undefined && { ca }) });
+  }
+
+  async #json<T>(sent: Sent): Promise<T> {
+    const response = await this.#send(sent);
     const text = await textOf(response);
     const status = response.statusCode ?? 0;
-    if (status < 200 || status > 299) throw problemOf(status, text, `${method} ${this.#base.origin}`);
+    if (status < 200 || status > 299) throw problemOf(response, text, `${sent.method} ${this.#base.origin}`);
     return (text === "" ? undefined : JSON.parse(text)) as T;
   }
 
-  #send(method: string, path: string, body: string | null, timeoutMs: number): Promise<IncomingMessage> {
+  #send({ body, headers, isTransfer = false, method, path, timeoutMs }: Sent): Promise<IncomingMessage> {
     const url = new URL(`execution/v1/${path}`, this.#base);
     const request = url.protocol === "https:" ? httpsRequest : httpRequest;
     return new Promise((resolve, reject) => {
+      const agent = isTransfer ? this.#transferAgent : this.#agent;
+      const length = typeof body === "string" && { "content-length": Buffer.byteLength(body) };
+      const authorization = `Bearer ${this.#options.token}`;
       const sent = request(
         url,
-        {
-          method,
-          agent: this.#agent,
-          headers: {
-            authorization: `Bearer ${this.#options.token}`,
-            accept: "application/json",
-            ...(body !== null && {
-              "content-type": "application/json",
-              "content-length": Buffer.byteLength(body),
-            }),
-          },
-        },
+        { method, agent, headers: { accept: "application/json", authorization, ...length, ...headers } },
         resolve,
       );
-      sent.setTimeout(timeoutMs, () => sent.destroy(new Error(`no answer within ${timeoutMs} ms`)));
-      sent.once("error", (error) =>
-        reject(new ExecutionError(0, "API_UNREACHABLE", `${url.origin}: ${error.message}`)),
-      );
-      sent.end(body);
+      const fail = (error: Error) =>
+        reject(new ExecutionError(0, "API_UNREACHABLE", `${url.origin}: ${error.message}`));
+      if (isTransfer) sent.setTimeout(TRANSFER_SILENCE_MS, () => sent.destroy(new Error("no progress")));
+      else {
+        const ms = timeoutMs ?? this.#options.timeoutMs ?? TIMEOUT_MS;
+        const timer = setTimeout(() => sent.destroy(new Error(`no answer within ${ms} ms`)), ms);
+        sent.once("close", () => clearTimeout(timer));
+      }
+      sent.on("error", fail);
+      if (!(body instanceof Readable)) sent.end(body);
+      else {
+        body.once("error", (error) => {
+          // The file of this machine: no repetition helps.
+          reject(error);
+          sent.destroy();
+        });
+        body.pipe(sent);
+      }
     });
   }
 }
@@ -116,12 +176,16 @@ async function textOf(response: IncomingMessage): Promise<string> {
   try {
     for await (const piece of response) text += piece as string;
   } catch (error) {
-    throw new ExecutionError(0, "API_UNREACHABLE", `the answer was cut off: ${(error as Error).message}`);
+    throw cutOff(error);
   }
   return text;
 }
 
-function problemOf(status: number, text: string, what: string): ExecutionError {
+function cutOff(error: unknown): ExecutionError {
+  return new ExecutionError(0, "API_UNREACHABLE", `the answer was cut off: ${(error as Error).message}`);
+}
+
+function problemOf({ statusCode: status = 0 }: IncomingMessage, text: string, what: string): ExecutionError {
   try {
     const { code, detail } = JSON.parse(text) as { code?: string; detail?: unknown };
     const said = typeof detail === "string" ? detail : JSON.stringify(detail);

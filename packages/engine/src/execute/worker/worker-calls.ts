@@ -5,7 +5,8 @@ import { EngineError } from "../../service/errors.ts";
 import type { Question } from "../attempt/protocol.ts";
 import type { Assignment } from "../contract.ts";
 import { BatchedCall } from "./batched-call.ts";
-import type { ExecutionClient, ExecutionError } from "./execution-client.ts";
+import type { ExecutionClient } from "./execution-client.ts";
+import type { Repeats } from "./repeated-call.ts";
 
 /** A claimed assignment with its token. */
 export interface Claimed {
@@ -24,6 +25,9 @@ interface ClaimAnswer {
     readonly is_void: boolean;
   }[];
 }
+
+/** What a call for an assignment needs. */
+export type Claim = Pick<Claimed, "token" | "worker">;
 
 export interface ReportItem {
   readonly id: string;
@@ -50,23 +54,39 @@ interface Answer {
   readonly code?: string;
 }
 
-const SUPERSEDED: Answer = {
+/** A chunk of a log. */
+interface LogItem {
+  readonly worker: number;
+  readonly token: string;
+  /** null: only the end of the log is wanted. */
+  readonly offset: number | null;
+  readonly text: string;
+}
+
+interface LogAnswer {
+  readonly size?: number;
+  readonly error?: string;
+  readonly code?: string;
+}
+
+const LOG_GAP_MS = 250;
+
+const SUPERSEDED = {
   error: "This attempt is no longer the current one.",
   code: "TASK_ATTEMPT_SUPERSEDED",
 };
 
-export interface WorkerCallsOptions {
+export interface WorkerCallsOptions extends Repeats {
   readonly client: ExecutionClient;
   /** The id under which the worker is registered now. */
   readonly worker: () => number;
-  readonly isWanted: () => boolean;
-  readonly onRetry: (error: ExecutionError) => void;
 }
 
 export class WorkerCalls {
   readonly #claims: BatchedCall<string, Claimed | null>;
   readonly #reports: BatchedCall<ReportItem, boolean>;
   readonly #requests: BatchedCall<RequestItem, Answer>;
+  readonly #logs: BatchedCall<LogItem, LogAnswer>;
 
   constructor({ client, isWanted, onRetry, worker }: WorkerCallsOptions) {
     const how = { isWanted, onRetry };
@@ -85,7 +105,7 @@ export class WorkerCalls {
     });
     this.#reports = new BatchedCall({
       ...how,
-      lengthOf: ({ content }: ReportItem) => JSON.stringify(content).length,
+      sizeOf: ({ content }: ReportItem) => JSON.stringify(content).length,
       send: async (items: readonly ReportItem[]) => {
         const id = worker();
         const now = performance.now();
@@ -101,17 +121,24 @@ export class WorkerCalls {
         return items.map((item) => item.worker === id && !superseded.includes(item.id));
       },
     });
+    const answers = async <I extends { worker: number }, A>(what: string, items: readonly I[]) => {
+      const id = worker();
+      const current = items.filter((item) => item.worker === id);
+      if (current.length === 0) return items.map(() => SUPERSEDED);
+      const sent = current.map(({ worker: _, ...item }) => item);
+      const answer = await client.post<{ answers: A[] }>(what, { worker: id, [what]: sent });
+      const found = new Map(current.map((item, at) => [item, answer.answers[at]]));
+      return items.map((item) => found.get(item) ?? SUPERSEDED);
+    };
     this.#requests = new BatchedCall({
       ...how,
-      send: async (items: readonly RequestItem[]) => {
-        const id = worker();
-        const current = items.filter((item) => item.worker === id);
-        if (current.length === 0) return items.map(() => SUPERSEDED);
-        const requests = current.map(({ worker: _, ...request }) => request);
-        const { answers } = await client.post<{ answers: Answer[] }>("requests", { worker: id, requests });
-        const found = new Map(current.map((item, at) => [item, answers[at] as Answer]));
-        return items.map((item) => found.get(item) ?? SUPERSEDED);
-      },
+      send: (items: readonly RequestItem[]) => answers<RequestItem, Answer>("requests", items),
+    });
+    this.#logs = new BatchedCall({
+      ...how,
+      send: (items: readonly LogItem[]) => answers<LogItem, LogAnswer>("logs", items),
+      gapMs: LOG_GAP_MS,
+      sizeOf: ({ text }) => text.length,
     });
   }
 
@@ -125,16 +152,21 @@ export class WorkerCalls {
     return this.#reports.add(item);
   }
 
-  async request(
-    { token, worker }: Pick<Claimed, "token" | "worker">,
-    request: Question,
-    agoMs: number,
-  ): Promise<Known | undefined> {
+  async request({ token, worker }: Claim, request: Question, agoMs: number): Promise<Known | undefined> {
     const item = { worker, token, request, ago_ms: agoMs };
     const { code, error, large, value } = await this.#requests.add(item);
     if (error !== undefined) throw code === undefined ? new Error(error) : new EngineError(code, error);
     if (value === undefined || large === undefined) return value;
     return rejoin(value, large.map(revived));
+  }
+
+  log(item: LogItem): Promise<LogAnswer> {
+    return this.#logs.add(item);
+  }
+
+  /** Until `work` has settled, logs are sent at once. */
+  hurryLogs(work: Promise<void>): Promise<void> {
+    return this.#logs.hurried(work);
   }
 
   /** Resolves when all reports so far are sent. */

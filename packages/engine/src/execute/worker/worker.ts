@@ -7,6 +7,7 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Json } from "@tradewind/sdk/manifest";
+import type { OutputLimits } from "../../output/output-limits.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { Outage } from "../../service/outage.ts";
@@ -15,7 +16,7 @@ import type { LocalExecutor } from "../local/local-executor.ts";
 import { rejectedEnd, unstartedEnd } from "./engine-ends.ts";
 import type { ExecutionClient } from "./execution-client.ts";
 import { ExecutionError } from "./execution-client.ts";
-import { type Claimed, revived, type WorkerCalls } from "./worker-calls.ts";
+import { type Claim, type Claimed, revived, type WorkerCalls } from "./worker-calls.ts";
 
 interface WorkerIdentity {
   readonly name: string;
@@ -34,6 +35,8 @@ export interface WorkerOptions {
   readonly executor: LocalExecutor;
   readonly identity: WorkerIdentity;
   readonly logger: Logger;
+  /** What the server said when the worker registered. */
+  readonly onRegistered?: (facts: { readonly outputLimits: OutputLimits }) => void;
   /** It is to start nothing more, or may start assignments again. */
   readonly onDraining?: (isDraining: boolean) => void;
 }
@@ -49,6 +52,12 @@ const RETRY_MS = 500;
 const LAST_CALLS_MS = 3_000;
 /** The start of a short attempt is reported with its end. */
 const START_WAIT_MS = 25;
+
+interface Registered {
+  readonly worker: number;
+  readonly lease_ms: number;
+  readonly output_limits: OutputLimits;
+}
 
 interface Orders {
   readonly cancels: readonly {
@@ -71,6 +80,8 @@ interface Running {
 export class Worker {
   readonly #options: WorkerOptions;
   readonly #running = new Map<string, Running>();
+  /** Their ids by log. */
+  readonly #byLog = new Map<string, string>();
   /** Ids whose claim is under way: the API may know them before their answer has arrived. */
   readonly #claiming = new Set<string>();
   readonly #outage: Outage;
@@ -122,6 +133,7 @@ export class Worker {
       if (claimed === null) return false;
       const { promise, resolve: ended } = Promise.withResolvers<void>();
       this.#running.set(id, { claim: claimed, ended, isStopping: claimed.isVoid, start: null });
+      this.#byLog.set(claimed.assignment.logKey, id);
       if (claimed.isVoid) this.#end(id, unstartedEnd(claimed.assignment));
       else this.#options.executor.submit([readable(claimed.assignment)]);
       this.#claiming.delete(id);
@@ -133,8 +145,13 @@ export class Worker {
   }
 
   /** The claim of an assignment that runs here. */
-  claimOf(assignment: string): Pick<Claimed, "token" | "worker"> {
+  claimOf(assignment: string): Claim {
     return this.#running.get(assignment)?.claim ?? { token: "", worker: 0 };
+  }
+
+  /** The claim of the assignment with this log. */
+  claimOfLog(key: string): Claim {
+    return this.claimOf(this.#byLog.get(key) ?? "");
   }
 
   /** Starts nothing more. Resolves when everything has ended, or after `ms`. */
@@ -168,10 +185,11 @@ export class Worker {
       const started = performance.now();
       try {
         const body = { ...identity, protocol: PROTOCOL };
-        const { lease_ms, worker } = await client.post<{ worker: number; lease_ms: number }>("workers", body);
+        const { lease_ms, output_limits, worker } = await client.post<Registered>("workers", body);
         this.#outage.passed();
         this.#id = worker;
         this.#leaseMs = lease_ms;
+        this.#options.onRegistered?.({ outputLimits: output_limits });
         executor.extendLease(this.#term(started));
         logger.info("registered", { worker, name: identity.name });
         return;
@@ -287,6 +305,7 @@ export class Worker {
     running.ended();
     void this.#reportEnd(id, running, { ...content, started }).then(() => {
       this.#running.delete(id);
+      this.#byLog.delete(running.claim.assignment.logKey);
       if (this.#running.size === 0) this.#onEmpty?.();
     });
   }

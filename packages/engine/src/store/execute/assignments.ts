@@ -130,6 +130,21 @@ export async function readAssignments(
   return new Map(rows.map(({ content, id }) => [id, content]));
 }
 
+const LOG_KEYS = statement(
+  "assignment-log-keys",
+  "SELECT id, log_key FROM assignment WHERE worker_job = $1 AND id = ANY($2::uuid[])",
+);
+
+/** The logs of those among these that the worker has: also of superseded attempts, until they have ended. */
+export async function readLogKeys(
+  db: Connection,
+  workerJob: number,
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const rows = await db.rows<{ id: string; log_key: string }>(LOG_KEYS, [workerJob, ids]);
+  return new Map(rows.map(({ id, log_key: key }) => [id, key]));
+}
+
 /** Stops these: an unclaimed one is deleted, the worker of a claimed one is notified. Returns those without a worker. */
 const CANCEL = statement(
   "assignment-cancel",

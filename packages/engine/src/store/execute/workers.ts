@@ -136,3 +136,14 @@ export async function isWorkerOf(db: Connection, id: number, origin: WorkerOrigi
   const { assignment, tokenId } = origin;
   return (await db.one<{ is_own: boolean }>(IS_OF_TOKEN, [id, tokenId, assignment]))?.is_own === true;
 }
+
+const IS_LAUNCHED = statement(
+  "worker-is-launched",
+  `SELECT EXISTS (SELECT FROM assignment WHERE id = $1::text::uuid)
+     OR EXISTS (SELECT FROM job WHERE kind = 'worker' AND state = 'running' AND facts->>'assignment' = $1::text) AS is_launched`,
+);
+
+/** Whether a pod may act for this assignment: it has not ended, or the pod has not signed off yet. */
+export async function isLaunched(db: Connection, assignment: string): Promise<boolean> {
+  return (await db.one<{ is_launched: boolean }>(IS_LAUNCHED, [assignment]))?.is_launched === true;
+}

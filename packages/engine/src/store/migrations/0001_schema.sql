@@ -383,6 +383,7 @@ CREATE TABLE assignment (
   priority   integer NOT NULL, -- larger numbers first
   config     json, -- the `executorConfig` of the task, for the executor
   content    json NOT NULL, -- all that the worker needs
+  log_key    text GENERATED ALWAYS AS (content->>'logKey') STORED,
   created_at timestamptz NOT NULL DEFAULT now(),
   worker_job bigint REFERENCES job, -- NULL: no worker has claimed it yet
   claimed_at timestamptz,
@@ -897,8 +898,9 @@ CREATE TABLE output_object (
   dag_run_id bigint NOT NULL,
   task_id    text NOT NULL,
   map_index  integer NOT NULL,
-  -- Only the current attempt of an instance can attach its object to an output.
-  attempt    uuid NOT NULL,
+  -- Only the current attempt of an instance can attach its object to an output. One object per attempt: a repeated call
+  -- finds it.
+  attempt    uuid NOT NULL UNIQUE,
   -- As in the setting: file:, file:/folder, s3://bucket/prefix.
   store      text NOT NULL,
   key        text NOT NULL,

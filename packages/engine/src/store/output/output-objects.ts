@@ -3,7 +3,7 @@
  * references it in the batch that stores the success.
  *
  * Crash after the row, or a lost reply: the row has no object, or an object without a reference; the attempt fails, and
- * the sweep removes both. Concurrent attempts: each has its own row and key. Stale attempt: its batch is rejected (TW003)
+ * the sweep removes both. A repeated call finds the row. Concurrent attempts: each has its own row and key. Stale attempt: its batch is rejected (TW003)
  * and its row stays unreferenced. The row of a running attempt is never removed. A foreign key protects the rows of
  * outputs; the sweep checks both in one statement, which sees either the attempt or the output.
  */
@@ -20,10 +20,13 @@ export interface ObjectDraft extends Omit<OutputReference, "id"> {
   readonly attempt: string;
 }
 
+/** A second row with the same key would be swept as unused, and the object with it. The update returns the row. */
 const REGISTER = statement(
   "objects-register",
-  `INSERT INTO output_object (dag_run_id, task_id, map_index, attempt, store, key, bytes, sha256, items)
-   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) RETURNING id`,
+  `INSERT INTO output_object AS o (dag_run_id, task_id, map_index, attempt, store, key, bytes, sha256, items)
+   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+   ON CONFLICT (attempt) DO UPDATE SET items = o.items WHERE (o.bytes, o.sha256) = (EXCLUDED.bytes, EXCLUDED.sha256)
+   RETURNING id, store`,
 );
 
 const LOAD = statement(
@@ -67,13 +70,36 @@ const LIST_UNUSED = statement(
 /** An ended attempt does not resume, so an unused object stays unused. */
 const REMOVE = statement("objects-remove", "DELETE FROM output_object WHERE id = ANY($1::bigint[])");
 
-/** Called before the object is written; returns its reference. */
+/**
+ * Called before the object is written; returns its reference, or that of an earlier call.
+ * @throws if the attempt has another output already.
+ */
 export async function registerObject(db: Connection, draft: ObjectDraft): Promise<OutputReference> {
   const { attempt, mapIndex, runId, taskId, ...facts } = draft;
   const { bytes, items, key, sha256, store } = facts;
   const values = [runId, taskId, mapIndex, attempt, store, key, bytes, sha256, items];
-  const row = await db.one<{ id: number }>(REGISTER, values);
-  return { id: row!.id, ...facts };
+  const row = await db.one<{ id: number; store: string }>(REGISTER, values);
+  if (row === undefined) throw new Error("the attempt has stored another output");
+  return { ...facts, ...row };
+}
+
+const OF_ATTEMPTS = statement(
+  "objects-of-attempts",
+  `SELECT o.attempt, o.id, o.store, o.key, o.bytes, o.sha256, o.items, r.run_id AS run
+   FROM output_object o LEFT JOIN dag_run r ON r.id = o.dag_run_id WHERE o.attempt = ANY($1::uuid[])`,
+);
+
+/** The objects that these attempts have stored, by attempt. */
+export async function objectsOfAttempts(
+  db: Connection,
+  attempts: readonly string[],
+): Promise<ReadonlyMap<string, OutputReference>> {
+  const rows = await db.rows<OutputReference & { attempt: string }>(OF_ATTEMPTS, [attempts]);
+  return new Map(rows.map(({ attempt, ...reference }) => [attempt, reference]));
+}
+
+export async function findObject(db: Connection, id: number): Promise<OutputReference | undefined> {
+  return await db.one<OutputReference>(LOAD, [[id]]);
 }
 
 /** A stored output: a value or a reference. */
