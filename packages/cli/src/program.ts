@@ -26,6 +26,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/service/worker.ts"),
   },
   {
+    name: "workers",
+    summary: "list, inspect, drain and remove workers",
+    load: () => import("./commands/system/workers.ts"),
+  },
+  {
     name: "dags",
     summary: "list, inspect, trigger, pause and test DAGs",
     load: () => import("./commands/dag/dags.ts"),

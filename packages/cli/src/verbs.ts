@@ -38,6 +38,10 @@ export const VERBS: Readonly<Record<string, readonly string[]>> = {
   why: ["explain"],
   logs: ["log", "tail"],
   output: ["outputs", "xcom", "result"],
+  /** Lets a process finish, and start nothing more. */
+  drain: ["cordon", "quiesce"],
+  /** Ends a process that is listed, not an object that a user has created. */
+  remove: ["rm", "delete", "evict"],
   migrate: ["upgrade", "init", "up"],
   clean: ["prune", "purge", "vacuum"],
 };

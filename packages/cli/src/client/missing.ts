@@ -24,6 +24,7 @@ const LISTS: Readonly<Record<string, string>> = {
   connections: "connections list",
   pools: "pools list",
   variables: "variables list",
+  workers: "workers list --all",
 };
 
 /** Adds a remedy to a not-found error. Never rejects. */

@@ -187,6 +187,13 @@ export interface TaskInstance {
     readonly rendered_map_index: string | null;
   } | null;
   readonly queue: string | null;
+  /** Where its process runs or ran. */
+  readonly hostname: string | null;
+  readonly executor_job: {
+    readonly id: number;
+    readonly job_type: string;
+    readonly name: string | null;
+  } | null;
   readonly operator: string | null;
   readonly operator_name: string | null;
   readonly priority_weight: number | null;

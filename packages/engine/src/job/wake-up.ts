@@ -19,7 +19,7 @@ const GAP_MS = 5;
 const ASK_MS = 5_000;
 const ASK = "ask-states";
 
-/** "runs": queued runs to start; "notices": runs with deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (this process only); "jobs": a job started or ended; "triggers": new triggers; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": unowned callbacks; "fired": a trigger fired; "signals": new signals; "states": new signals of the engine itself; "backfills": a backfill was created, changed or released; "slots": a scheduler has free slots; "handed": it handed over runs; "reports": workers have stored reports; "assignments": assignments were cancelled. */
+/** "runs": queued runs to start; "notices": runs with deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (this process only); "jobs": a job started or ended; "triggers": new triggers; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": unowned callbacks; "fired": a trigger fired; "signals": new signals; "states": new signals of the engine itself; "backfills": a backfill was created, changed or released; "slots": a scheduler has free slots; "handed": it handed over runs; "reports": workers have stored reports; "assignments": assignments were cancelled, or workers drained or removed. */
 export type Topic =
   | "runs"
   | "notices"

@@ -106,6 +106,9 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
     case "pool_changed":
       wakeUps.send("pools");
       return;
+    case "worker_changed":
+      wakeUps.send("assignments");
+      return;
     case "signal_sent":
       wakeUps.send("fired");
       wakeUps.send("signals");

@@ -37,8 +37,13 @@ const DRAIN_MS = 20_000;
 /** Longer than any lease: an API that is away for that long gets neither the log nor the end. */
 const LOG_PATIENCE_MS = 600_000;
 
-export async function startWorker(config: Config, start: WorkerStart): Promise<DrainingProcess> {
+/** `finished` resolves when a user has removed the worker. */
+export async function startWorker(
+  config: Config,
+  start: WorkerStart,
+): Promise<DrainingProcess & { readonly finished: Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
+  const removed = Promise.withResolvers<void>();
   const home = await openHome(config.home);
   const user = await prepareUserCode({ config, home, logger });
   const client = new ExecutionClient(start);
@@ -87,6 +92,7 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
     onRegistered: ({ outputLimits }) => {
       outputs.limits = outputLimits;
     },
+    onRemoved: () => removed.resolve(),
     onDraining: (isDraining) => void (isDraining ? consumer.pause() : consumer.resume()),
   });
   const consumer = new QueueConsumer({
@@ -100,11 +106,11 @@ export async function startWorker(config: Config, start: WorkerStart): Promise<D
   consumer.start();
   const ended = Promise.withResolvers<void>();
   return {
+    finished: removed.promise,
     stop: async () => {
       await consumer.pause();
       await Promise.race([worker.drain(config.drainMs ?? DRAIN_MS), ended.promise]);
       await worker.stop(config.stopGraceMs);
-      await consumer.stop();
       client.close();
     },
     endDrain: () => {

@@ -82,6 +82,7 @@ export class Installation {
         if (change.kind === "deed_done") return wakeUps.send("states");
         changes.push(change);
         if (change.kind === "signals_sent") wakeUps.send("signals");
+        if (change.kind === "worker_changed") wakeUps.send("assignments");
       },
     };
     const app = await createApi(options);

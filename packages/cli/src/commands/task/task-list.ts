@@ -100,8 +100,15 @@ function instanceTable(session: Session, listed: readonly TaskInstance[]): reado
       optional: true,
     },
     ...(listed.some(({ pool }) => pool !== "default_pool") ? [POOL] : []),
+    ...(listed.some(({ executor_job: job }) => job?.name) ? [HOST] : []),
   ];
 }
 
 const POOL: Column<TaskInstance> = { title: "POOL", value: ({ pool }) => pool, optional: true };
+/** Only if a worker runs or ran one of them: otherwise all run where the scheduler does. */
+const HOST: Column<TaskInstance> = {
+  title: "WORKER",
+  value: ({ executor_job: job, hostname }) => job?.name ?? hostname ?? "-",
+  optional: true,
+};
 const REASON: Column<TaskInstance> = { title: "REASON", value: reasonText, flexible: true };

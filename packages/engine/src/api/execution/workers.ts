@@ -1,6 +1,8 @@
 /** `/execution/v1/workers`: registration, heartbeat and end of a worker. */
 import { z } from "zod";
 import type { OutputLimits } from "../../output/output-limits.ts";
+import type { Database } from "../../store/database/database.ts";
+import { isWorkerRemoved } from "../../store/execute/worker-edits.ts";
 import { endWorkers, registerWorker, renewWorker, workerOrders } from "../../store/execute/workers.ts";
 import { principalOf } from "../server/auth.ts";
 import type { ApiApp, ApiOptions, Resource } from "../server/context.ts";
@@ -46,6 +48,8 @@ const heartbeatBody = z.strictObject({
   free_slots: int(0, 10_000).default(0),
   /** Whether it knows that it is to start nothing more. */
   is_draining: z.boolean().default(false),
+  /** It was asked to stop on its own machine: it starts nothing more. */
+  is_stopping: z.boolean().default(false),
 });
 
 const orders = z.object({
@@ -107,15 +111,17 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
     },
     async (request) => {
       const worker = request.params.worker_id;
-      const { assignments, free_slots: freeSlots, is_draining: knowsDrain, stopping } = request.body;
+      const { assignments, is_draining: knowsDrain, stopping } = request.body;
       await access.requireWorker(request, worker);
-      if (!(await renewWorker(database, worker, { leaseMs, freeSlots }))) throw gone(worker);
+      const { free_slots: freeSlots, is_stopping: isStopping } = request.body;
+      if (!(await renewWorker(database, worker, { leaseMs, freeSlots, isStopping })))
+        throw await gone(database, worker);
       const known = new Set(stopping);
       const until = performance.now() + HOLD * leaseMs;
       for (;;) {
         const seen = watch.mark();
         const found = await workerOrders(database, worker, assignments);
-        if (found === undefined) throw gone(worker);
+        if (found === undefined) throw await gone(database, worker);
         const cancels = found.cancels.filter(({ id }) => !known.has(id));
         const superseded = found.superseded.filter((id) => !known.has(id));
         const { isDraining } = found;
@@ -144,10 +150,16 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
   );
 }
 
-function gone(worker: number): Problem {
+async function gone(database: Database, worker: number): Promise<Problem> {
+  if (await isWorkerRemoved(database, worker))
+    return new Problem(
+      410,
+      "WORKER_REMOVED",
+      `Worker ${worker} was removed: its assignments are started again elsewhere. Stop it; started again, it is a new worker`,
+    );
   return new Problem(
     410,
     "WORKER_EXPIRED",
-    `Worker ${worker} was declared dead or removed: its assignments are started again elsewhere. Register again`,
+    `Worker ${worker} was declared dead: its assignments are started again elsewhere. Register again`,
   );
 }

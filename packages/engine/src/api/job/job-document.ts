@@ -32,12 +32,17 @@ export const JOB_KINDS: ReadonlyMap<string, string> = new Map([
 ]);
 const NAMES: ReadonlyMap<string, string> = new Map([...JOB_KINDS].map(([name, kind]) => [kind, name]));
 
+/** As Airflow names it. */
+export function jobType(kind: string): string {
+  return NAMES.get(kind) ?? kind;
+}
+
 export function showJob(row: JobRow): z.output<typeof jobDocument> {
   return {
     id: row.id,
     dag_id: null,
     state: row.state,
-    job_type: NAMES.get(row.kind) ?? row.kind,
+    job_type: jobType(row.kind),
     start_date: iso(row.started_at),
     end_date: iso(row.ended_at),
     latest_heartbeat: iso(row.heartbeat_at),

@@ -23,6 +23,7 @@ import { importErrors } from "../dag/import-errors.ts";
 import { tasks } from "../dag/tasks.ts";
 import { execution } from "../execution/execution.ts";
 import { jobs } from "../job/jobs.ts";
+import { workers } from "../job/workers.ts";
 import { deadlines } from "../notify/deadlines.ts";
 import { deliveries } from "../notify/deliveries.ts";
 import { dagRunEdits } from "../run/dag-run-edits.ts";
@@ -107,6 +108,7 @@ const RESOURCES: readonly Resource[] = [
   webhooks,
   welcome,
   why,
+  workers,
   xcomEntries,
 ];
 

@@ -10,7 +10,7 @@ import type { ListedPage } from "../../store/list/query.ts";
 import { finishedOf, type RunProgress } from "../../store/list/run-progress.ts";
 import type { TaskInstanceRow, TryRow } from "../../store/list/task-instances.ts";
 import type { StoredGroup } from "../../store/task/run-groups.ts";
-import { jobDocument, showJob } from "../job/job-document.ts";
+import { jobDocument, jobType, showJob } from "../job/job-document.ts";
 import { RUN_KINDS, RUN_TYPES, runTypes, TRIGGERED_BY } from "../run/run-types.ts";
 import { showWaitedTrigger, waitedTrigger } from "../trigger/waited-trigger.ts";
 import type { Finding } from "../why/why-deferred.ts";
@@ -242,6 +242,8 @@ const instanceShape = {
   queued_when: nullableDate,
   scheduled_when: nullableDate,
   pid: z.number().nullable(),
+  /** The scheduler or worker that runs or ran it; null before its process starts. */
+  executor_job: z.object({ id: z.number(), job_type: z.string(), name: z.string().nullable() }).nullable(),
   executor: z.string().nullable(),
   executor_config: z.string(),
   reason: z.string().nullable(),
@@ -307,6 +309,11 @@ export function showTry(row: TryRow): z.output<typeof tryDocument> {
     queued_when: iso(row.queued_at),
     scheduled_when: iso(row.scheduled_at),
     pid: row.pid,
+    executor_job: row.executor_job && {
+      id: row.executor_job.id,
+      job_type: jobType(row.executor_job.kind),
+      name: row.executor_job.name,
+    },
     executor: row.executor,
     executor_config: "{}",
     reason: row.reason,

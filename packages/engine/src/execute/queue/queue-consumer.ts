@@ -63,18 +63,17 @@ export class QueueConsumer {
     }
   }
 
-  /** Receives nothing more. */
+  /**
+   * Receives nothing more. The connections are closed: a receiver that waits for a message would take the next one although
+   * it is paused. The messages of assignments that have not ended stay in Redis; their claims decide what happens to them.
+   */
   async pause(): Promise<void> {
-    await Promise.all(this.#receivers.map((receiver) => receiver.pause(true)));
+    const receivers = this.#receivers.splice(0);
+    await Promise.all(receivers.map((receiver) => receiver.close(true).catch(() => {})));
   }
 
   resume(): void {
-    for (const receiver of this.#receivers) receiver.resume();
-  }
-
-  /** The messages of assignments that have not ended stay in Redis; their claims decide what happens to them. */
-  async stop(): Promise<void> {
-    await Promise.all(this.#receivers.map((receiver) => receiver.close(true).catch(() => {})));
+    if (this.#receivers.length === 0) this.start();
   }
 
   async #receive(queue: number, id: string): Promise<void> {

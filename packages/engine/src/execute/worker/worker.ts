@@ -39,6 +39,8 @@ export interface WorkerOptions {
   readonly onRegistered?: (facts: { readonly outputLimits: OutputLimits }) => void;
   /** It is to start nothing more, or may start assignments again. */
   readonly onDraining?: (isDraining: boolean) => void;
+  /** A user has removed it: everything is started elsewhere, and the process has to stop. */
+  readonly onRemoved?: () => void;
 }
 
 /** The protocol of the task execution API that this code speaks. */
@@ -88,6 +90,8 @@ export class Worker {
   #id = 0;
   #leaseMs = 0;
   #isDraining = false;
+  /** It drains because its process stops. */
+  #isStopping = false;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
   #heartbeats: Promise<void> = Promise.resolve();
   #onEmpty: (() => void) | null = null;
@@ -156,6 +160,7 @@ export class Worker {
 
   /** Starts nothing more. Resolves when everything has ended, or after `ms`. */
   async drain(ms: number): Promise<void> {
+    this.#isStopping = true;
     this.#options.executor.drain();
     if (this.#running.size === 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -219,6 +224,7 @@ export class Worker {
           stopping: ids.filter((id) => this.#running.get(id)?.isStopping),
           free_slots: executor.slots().free,
           is_draining: this.#isDraining,
+          is_stopping: this.#isStopping,
         };
         const timeoutMs = HEARTBEAT_TIMEOUT * this.#leaseMs;
         const orders = await client.post<Orders>(`workers/${this.#id}/heartbeat`, state, timeoutMs);
@@ -227,6 +233,7 @@ export class Worker {
         this.#follow(orders);
       } catch (error) {
         if (!this.isWanted) return;
+        if (error instanceof ExecutionError && error.code === "WORKER_REMOVED") return this.#leave();
         if (error instanceof ExecutionError && error.code === "WORKER_EXPIRED") await this.#startOver();
         else {
           this.#outage.failed(error);
@@ -266,6 +273,12 @@ export class Worker {
     });
     for (const id of this.#running.keys()) this.#cancel(id, "the worker was declared dead", { graceMs: 0 });
     await this.#register();
+  }
+
+  #leave(): void {
+    this.#options.logger.warn("removed: stopping all attempts", { attempts: this.size });
+    for (const id of this.#running.keys()) this.#cancel(id, "the worker was removed", { graceMs: 0 });
+    this.#options.onRemoved?.();
   }
 
   #onEvent(event: ExecutorEvent): void {

@@ -59,17 +59,25 @@ export interface WorkerOrders {
 
 const RENEW = statement(
   "worker-renew",
-  `UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond', free_slots = $3
+  `UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond', free_slots = $3,
+     is_draining = is_draining OR $4
    WHERE id = $1 AND kind = 'worker' AND state = 'running' RETURNING id`,
 );
+
+interface WorkerRenewal {
+  readonly leaseMs: number;
+  readonly freeSlots: number;
+  /** It drains because its process was asked to stop. */
+  readonly isStopping: boolean;
+}
 
 /** False: the worker was declared dead or removed. */
 export async function renewWorker(
   db: Connection,
   id: number,
-  { freeSlots, leaseMs }: { readonly leaseMs: number; readonly freeSlots: number },
+  { freeSlots, isStopping, leaseMs }: WorkerRenewal,
 ): Promise<boolean> {
-  return (await db.one(RENEW, [id, leaseMs, freeSlots])) !== undefined;
+  return (await db.one(RENEW, [id, leaseMs, freeSlots, isStopping])) !== undefined;
 }
 
 const ORDERS = statement(

@@ -39,7 +39,10 @@ export interface TaskInstanceRow extends RunVersionColumns {
   readonly priority_weight: number;
   readonly executor: string | null;
   readonly operator: string;
+  /** Where its process runs or ran; null while it is queued. */
   readonly hostname: string | null;
+  /** The scheduler or worker there. */
+  readonly executor_job: ExecutorJob | null;
   readonly pid: number | null;
   readonly reason: string | null;
   readonly note: string | null;
@@ -48,6 +51,13 @@ export interface TaskInstanceRow extends RunVersionColumns {
   readonly place: MapPlace;
   /** For an upstream_failed instance: the failed instance at the start of the chain, if known. */
   readonly failed_upstream: FailedUpstreamRow | null;
+}
+
+interface ExecutorJob {
+  readonly id: number;
+  readonly kind: string;
+  /** Of a worker. */
+  readonly name: string | null;
 }
 
 export interface TaskInstanceFilter extends RunFilter {
@@ -228,8 +238,14 @@ export function listTries(connection: Connection, address: InstanceAddress): Pro
 
 const STANDS_FOR_TRY =
   "(t.attempt IS NOT NULL OR t.state IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed'))";
-const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.hostname, t.pid, t.reason`;
-const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.hostname, x.pid, x.reason`;
+const executorJob = (row: string) =>
+  `(SELECT json_build_object('id', j.id, 'kind', j.kind, 'name', j.name) FROM job j WHERE j.id = ${row}.executor_job)`;
+/** A queued instance has no process: its columns name the scheduler that has queued it. */
+const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.pid, t.reason,
+  CASE WHEN t.state <> 'queued' THEN t.hostname END AS hostname,
+  CASE WHEN t.state <> 'queued' THEN ${executorJob("t")} END AS executor_job`;
+const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.pid, x.reason,
+  x.hostname, ${executorJob("x")} AS executor_job`;
 const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,
   ${OWN_COLUMNS}, t.retry_at, t.pool, t.pool_slots, t.limit_key, t.queue, t.priority_weight, t.executor, t.operator,
   t.note, ${RUN_VERSION_COLUMNS}`;
