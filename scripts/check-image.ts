@@ -23,7 +23,7 @@ import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join, matchesGlob, relative } from "node:path";
 
 const ROOT = join(import.meta.dirname, "..");
-/** Started as root: the account of all commands, nobody. PostgreSQL needs one with a name. */
+/** Started as root: the account of all commands. PostgreSQL needs one with a name. */
 const UID = 65_534;
 const isRoot = process.getuid?.() === 0;
 const account = isRoot ? { uid: UID, gid: UID } : {};
