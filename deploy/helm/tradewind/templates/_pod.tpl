@@ -51,7 +51,7 @@ seccompProfile: { type: RuntimeDefault }
 {{/*
 One Deployment. root; component; args: of the command; settings: of the component in values; env: further variables;
 secrets: as above; graceSeconds; replicas: null if an autoscaler sets them; container: further fields of the container;
-init: its init containers; mounts, volumes: lists; account: its service account may call the Kubernetes API.
+init: its init containers; mounts, volumes: lists; isWorker: has nothing of the services; account: its service account may call the Kubernetes API.
 */}}
 {{- define "tradewind.deployment" -}}
 {{- $root := .root }}
@@ -102,13 +102,16 @@ spec:
             {{- range $key, $value := $env }}
             - { name: {{ $key }}, value: {{ $value | toString | quote }} }
             {{- end }}
+          {{- if and $root.Values.envFrom (not .isWorker) }}
+          envFrom: {{- toYaml $root.Values.envFrom | nindent 12 }}
+          {{- end }}
           {{- with .container }}
           {{- toYaml . | nindent 10 }}
           {{- end }}
           volumeMounts:
             - { name: home, mountPath: /var/lib/tradewind }
             - { name: tmp, mountPath: /tmp }
-            {{- if and $root.Values.sharedVolume (ne .shared false) }}
+            {{- if and $root.Values.sharedVolume (not .isWorker) }}
             - { name: shared, mountPath: /var/lib/tradewind/logs, subPath: logs }
             - { name: shared, mountPath: /var/lib/tradewind/outputs, subPath: outputs }
             {{- end }}
@@ -118,7 +121,7 @@ spec:
       volumes:
         - { name: home, emptyDir: {} }
         - { name: tmp, emptyDir: {} }
-        {{- if and $root.Values.sharedVolume (ne .shared false) }}
+        {{- if and $root.Values.sharedVolume (not .isWorker) }}
         - name: shared
           {{- toYaml $root.Values.sharedVolume | nindent 10 }}
         {{- end }}

@@ -39,12 +39,15 @@ export const VALUE_SETS = {
   },
   "a pod per task": {
     executor: "kubernetes",
-    kubernetes: { podTemplate: "spec: { containers: [{ name: task, image: example/task }] }" },
+    kubernetes: {
+      podTemplate: "apiVersion: v1\nkind: Pod\nspec: { containers: [{ name: task, image: example/task }] }",
+    },
   },
   "volumes, places and a closed API": {
     image: { repository: "registry.example/tradewind", tag: "1.2.3" },
     imagePullSecrets: [{ name: "registry" }],
     env: { TRADEWIND_LOG_LEVEL: "debug" },
+    envFrom: [{ secretRef: { name: "s3-account" } }],
     dags: { volume: { persistentVolumeClaim: { claimName: "dags" } } },
     sharedVolume: { persistentVolumeClaim: { claimName: "shared" } },
     scheduler: {
