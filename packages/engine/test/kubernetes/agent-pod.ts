@@ -86,6 +86,7 @@ export class AgentPod {
 
   /** Ends its containers like the kernel's out-of-memory killer. */
   outOfMemory(): void {
+    if (this.pid === undefined) throw new Error(`pod ${this.name} has no running process`);
     for (const container of this.containers) container.kill("OOMKilled");
   }
 
@@ -94,8 +95,9 @@ export class AgentPod {
     this.terminate({ graceMs: 1000, reason: "Evicted", message, isDisruption: true });
   }
 
-  /** Ends its processes without any trace in its status. */
+  /** Kills its processes, and starts no other. */
   kill(): void {
+    this.terminate({ graceMs: 0 });
     for (const container of [...this.init, ...this.containers]) container.kill();
   }
 
@@ -109,7 +111,9 @@ export class AgentPod {
   sync(pod: V1Pod): void {
     this.latest = pod;
     const { deletionTimestamp, deletionGracePeriodSeconds: seconds } = pod.metadata ?? {};
-    if (deletionTimestamp) this.terminate({ graceMs: Math.max(1, seconds ?? 30) * 1000 });
+    if (!deletionTimestamp) return;
+    this.terminate({ graceMs: Math.max(1, seconds ?? 30) * 1000 });
+    // If it has ended before, this deletes it.
     this.publish();
   }
 
@@ -120,7 +124,6 @@ export class AgentPod {
 
   /** Kills its processes and waits for their end. */
   async close(): Promise<void> {
-    this.terminate({ graceMs: 0 });
     this.kill();
     await this.ended;
   }
@@ -214,7 +217,7 @@ export class AgentPod {
     const { uid, deletionTimestamp } = this.latest.metadata ?? {};
     const { waitingReason, end, hasEnded } = this;
     const status = podStatus(this.latest, this, { waitingReason, end, hasEnded });
-    this.latest = await core.patchNamespacedPodStatus(
+    await core.patchNamespacedPodStatus(
       { name, namespace, body: { metadata: { uid }, status } },
       setHeaderOptions("Content-Type", PatchStrategy.StrategicMergePatch),
     );

@@ -1,7 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
-import { CoreV1Api, KubeConfig, RbacAuthorizationV1Api, type V1PolicyRule } from "@kubernetes/client-node";
+import {
+  ApiException,
+  CoreV1Api,
+  KubeConfig,
+  RbacAuthorizationV1Api,
+  type V1PolicyRule,
+} from "@kubernetes/client-node";
 import { writeKubeconfig } from "./kubeconfig.ts";
 
 /** A namespace of a test, seen with the rights of the executor. */
@@ -30,20 +36,22 @@ export const EXECUTOR_RULES: readonly V1PolicyRule[] = [
 const ACCOUNT = "tradewind-executor";
 const TOKEN_SECONDS = 3600;
 
-/** @param options.hasControllers Whether the cluster creates the default account of a namespace itself. */
 export async function createNamespace(
   administrator: KubeConfig,
   folder: string,
-  options: NamespaceOptions & { readonly hasControllers: boolean },
+  options: NamespaceOptions,
 ): Promise<ClusterNamespace> {
   const core = administrator.makeApiClient(CoreV1Api);
   const rbac = administrator.makeApiClient(RbacAuthorizationV1Api);
   const name = `${options.name ?? "tradewind"}-${randomBytes(4).toString("hex")}`;
   await core.createNamespace({ body: { metadata: { name, labels: { ...options.labels } } } });
-  const accounts = options.hasControllers ? [ACCOUNT] : ["default", ACCOUNT];
-  for (const account of accounts) {
-    await core.createNamespacedServiceAccount({ namespace: name, body: { metadata: { name: account } } });
-  }
+  const account = (of: string) =>
+    core.createNamespacedServiceAccount({ namespace: name, body: { metadata: { name: of } } });
+  // Pods need it, and a cluster with controllers creates it itself.
+  await account("default").catch((error: unknown) => {
+    if (!(error instanceof ApiException && error.code === 409)) throw error;
+  });
+  await account(ACCOUNT);
   const rules = [...(options.rules ?? EXECUTOR_RULES)];
   await rbac.createNamespacedRole({ namespace: name, body: { metadata: { name: ACCOUNT }, rules } });
   await rbac.createNamespacedRoleBinding({

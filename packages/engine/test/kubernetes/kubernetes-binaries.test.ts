@@ -10,9 +10,11 @@ describe("binaries of the Kubernetes tests", () => {
   beforeEach(async () => {
     folder = await mkdtemp(join(tmpdir(), "tw-binaries-"));
     vi.stubEnv("KUBEBUILDER_ASSETS", undefined);
+    vi.spyOn(console, "log").mockReturnValue();
   });
   afterEach(async () => {
     vi.unstubAllEnvs();
+    vi.restoreAllMocks();
     await rm(folder, { recursive: true });
   });
 

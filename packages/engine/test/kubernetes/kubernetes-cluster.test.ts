@@ -33,7 +33,7 @@ describe("account of the executor", () => {
     await podGone(namespace, "task");
   });
 
-  it("may not read secrets, other namespaces, nodes, or the status and output of pods as others do", async () => {
+  it("may not read secrets, config maps, other namespaces or nodes, delete collections, or create tokens", async () => {
     const { core, name } = namespace;
     const other = await cluster.namespace();
     const refused = [

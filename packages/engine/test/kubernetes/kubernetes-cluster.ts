@@ -117,7 +117,7 @@ export async function privateCluster(): Promise<PrivateCluster> {
     config,
     core,
     folder,
-    namespace: (options = {}) => createNamespace(config, folder, { ...options, hasControllers: false }),
+    namespace: (options = {}) => createNamespace(config, folder, options),
     down,
     up,
     stop,
@@ -144,7 +144,7 @@ async function existingCluster(): Promise<KubernetesCluster> {
     config,
     core,
     namespace: async (options = {}) => {
-      const namespace = await createNamespace(config, folder, { ...options, hasControllers: true });
+      const namespace = await createNamespace(config, folder, options);
       created.push(namespace.name);
       return namespace;
     },

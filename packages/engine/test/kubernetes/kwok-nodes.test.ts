@@ -10,8 +10,9 @@ const CONCURRENT = 16;
 describe.skipIf(usesExistingCluster)("nodes of kwok", () => {
   it("run a thousand pods that the account of the executor creates", { timeout: 300_000 }, async () => {
     const cluster = await privateCluster();
-    await kwokNodes(cluster);
-    const { core, config, name } = await cluster.namespace();
+    const namespace = await cluster.namespace();
+    await kwokNodes(cluster, namespace);
+    const { core, config, name } = namespace;
     const [running, succeeded] = [new Set<string>(), new Set<string>()];
     const { promise: all, resolve } = Promise.withResolvers<void>();
     const onPod = ({ metadata, status }: V1Pod) => {

@@ -4,7 +4,10 @@
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { CoreV1Api } from "@kubernetes/client-node";
 import { afterFile } from "../support/after-file.ts";
+import type { ClusterNamespace } from "./cluster-namespace.ts";
 import { kwokBinary } from "./kubernetes-binaries.ts";
 import type { PrivateCluster } from "./kubernetes-cluster.ts";
 import { ownedProgram } from "./owned-program.ts";
@@ -20,8 +23,12 @@ export interface KwokNodes {
 
 const MANAGED = "kwok.x-k8s.io/node";
 
-/** Adds nodes to the cluster, and binds its pods to them. */
-export async function kwokNodes(cluster: PrivateCluster, count = 10): Promise<KwokNodes> {
+/** Adds nodes to the cluster, and binds the pods of the namespace to them. */
+export async function kwokNodes(
+  cluster: PrivateCluster,
+  namespace: ClusterNamespace,
+  count = 10,
+): Promise<KwokNodes> {
   const { core, folder, kubeconfigPath } = cluster;
   const binary = await kwokBinary();
   const config = join(folder, "kwok.json");
@@ -33,18 +40,29 @@ export async function kwokNodes(cluster: PrivateCluster, count = 10): Promise<Kw
   const kwok = await ownedProgram(
     binary,
     [
-      ...["--kubeconfig", kubeconfigPath, "--config", config],
+      ...["--kubeconfig", kubeconfigPath, "--config", config, "--v", "WARN"],
       ...["--manage-nodes-with-annotation-selector", `${MANAGED}=fake`],
     ],
     join(folder, "kwok.log"),
   );
-  const scheduler = await podScheduler(cluster, { nodes: () => names });
+  while (!(await areReady(core, names))) {
+    if (!kwok.isRunning) throw new Error(`kwok has ended:\n${await kwok.lastLines()}`);
+    await sleep(50);
+  }
+  const scheduler = await podScheduler(cluster, namespace, { nodes: () => names });
   const stop = async () => {
     scheduler.stop();
     await kwok.kill();
   };
   opened.push(stop);
   return { names, stop };
+}
+
+async function areReady(core: CoreV1Api, names: readonly string[]): Promise<boolean> {
+  const { items } = await core.listNode();
+  const ready = items.filter(({ status }) => status?.conditions?.some(({ type }) => type === "Ready"));
+  const found = new Set(ready.map(({ metadata }) => metadata?.name));
+  return names.every((name) => found.has(name));
 }
 
 const NOT_DELETED = { key: ".metadata.deletionTimestamp", operator: "DoesNotExist" };
@@ -62,17 +80,10 @@ function stage(name: string, kind: string, matchExpressions: readonly object[], 
   };
 }
 
-function containerStatuses(state: string): string {
-  return `
-    containerStatuses:
-    {{ range .spec.containers }}
-    - name: {{ .name | Quote }}
-      image: {{ .image | Quote }}
-      imageID: ""
-      ready: false
-      restartCount: 0
-      state: ${state}
-    {{ end }}`;
+function podStatus(phase: string, state: string): { next: { statusTemplate: string } } {
+  const container = `{ name: {{ .name | Quote }}, image: {{ .image | Quote }}, imageID: "", ready: false, restartCount: 0, state: ${state} }`;
+  const statuses = `containerStatuses: [{{ range .spec.containers }}${container},{{ end }}]`;
+  return { next: { statusTemplate: `phase: ${phase}\n${statuses}` } };
 }
 
 const READY = '{ type: Ready, status: "True", reason: KubeletReady, lastTransitionTime: {{ Now | Quote }} }';
@@ -81,30 +92,32 @@ const CONFIG = [
   {
     apiVersion: "config.kwok.x-k8s.io/v1alpha1",
     kind: "KwokConfiguration",
-    options: { podPlayStageParallelism: 16 },
+    options: {
+      nodePlayStageParallelism: 4,
+      nodeLeaseParallelism: 4,
+      podPlayStageParallelism: 16,
+      podsOnNodeSyncParallelism: 4,
+    },
   },
   stage("node-ready", "Node", [{ key: ".status.conditions", operator: "DoesNotExist" }], {
     next: { statusTemplate: `conditions: [${READY}]` },
   }),
-  stage("pod-run", "Pod", [NOT_DELETED, inPhase("Pending")], {
-    next: {
-      statusTemplate: `
-    phase: Running
-    startTime: {{ Now | Quote }}${containerStatuses("{ running: { startedAt: {{ Now | Quote }} } }")}`,
-    },
-  }),
+  stage(
+    "pod-run",
+    "Pod",
+    [NOT_DELETED, inPhase("Pending")],
+    podStatus("Running", "{ running: { startedAt: {{ Now | Quote }} } }"),
+  ),
   stage(
     "pod-succeed",
     "Pod",
     [NOT_DELETED, inPhase("Running"), { key: `.metadata.annotations["${RUN_TIME}"]`, operator: "Exists" }],
     {
       delay: { durationFrom: { expressionFrom: `.metadata.annotations["${RUN_TIME}"]` } },
-      next: {
-        statusTemplate: `
-    phase: Succeeded${containerStatuses(
-      "{ terminated: { exitCode: 0, reason: Completed, startedAt: {{ Now | Quote }}, finishedAt: {{ Now | Quote }} } }",
-    )}`,
-      },
+      ...podStatus(
+        "Succeeded",
+        "{ terminated: { exitCode: 0, reason: Completed, startedAt: {{ Now | Quote }}, finishedAt: {{ Now | Quote }} } }",
+      ),
     },
   ),
   stage("pod-delete", "Pod", [{ ...NOT_DELETED, operator: "Exists" }], { next: { delete: true } }),

@@ -4,7 +4,6 @@ import { join } from "node:path";
 import type { V1Container, V1PodSpec } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { isAlive } from "../support/process-alive.ts";
-import type { ClusterNamespace } from "./cluster-namespace.ts";
 import { type PrivateCluster, privateCluster, usesExistingCluster } from "./kubernetes-cluster.ts";
 import { type NodeAgent, type NodeAgentOptions, nodeAgent } from "./node-agent.ts";
 import { deletePod, podThat } from "./pod-wait.ts";
@@ -46,7 +45,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
       ],
     });
     await podThat(namespace, "env", ({ status }) => status?.phase === "Succeeded");
-    const output = await agent.pod(namespace.name, "env").output();
+    const output = await agent.pod("env").output();
     expect(output.trim()).toBe(`env ${namespace.name} tests ${agent.nodeName} s3cret`);
   });
 
@@ -76,7 +75,8 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
     await run("inits", append("3", 0), { initContainers: init });
     await podThat(namespace, "inits", ({ status }) => status?.phase === "Succeeded");
     expect(await readFile(join(folder, "order"), "utf8")).toBe("123");
-    await run("fails", append("5", 0), { initContainers: [{ ...append("4", 1), name: "init" }] });
+    const failing = [append("4", 1), append("5", 0)].map((each, at) => ({ ...each, name: `init-${at}` }));
+    await run("fails", append("6", 0), { initContainers: failing });
     const failed = await podThat(namespace, "fails", ({ status }) => status?.phase === "Failed");
     expect(await readFile(join(folder, "order"), "utf8")).toBe("1234");
     expect(failed.status?.initContainerStatuses?.[0]?.state?.terminated?.exitCode).toBe(1);
@@ -96,7 +96,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("ends a deleted pod with SIGTERM, and deletes it when its process has ended", async () => {
     const { namespace, run, agent } = await start();
     await run("polite", { args: [`process.on("SIGTERM", () => process.exit(7)); ${WAIT}`] });
-    await started(agent, namespace, "polite");
+    await started(agent, "polite");
     const last = await deletePod(namespace, "polite");
     expect(last?.status?.containerStatuses?.[0]?.state?.terminated?.exitCode).toBe(7);
   });
@@ -104,7 +104,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("kills a deleted pod after the grace period of the deletion", async () => {
     const { namespace, run, agent } = await start();
     await run("stubborn", { args: [`process.on("SIGTERM", () => {}); ${WAIT}`] });
-    const pid = await started(agent, namespace, "stubborn");
+    const pid = await started(agent, "stubborn");
     const last = await deletePod(namespace, "stubborn", 1);
     expect(last?.status?.containerStatuses?.[0]?.state?.terminated?.exitCode).toBe(137);
     expect(isAlive(pid)).toBe(false);
@@ -126,7 +126,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
     expect(status?.conditions).toMatchObject([
       { type: "PodScheduled", status: "False", reason: "Unschedulable", message },
     ]);
-    agent.endTrouble(namespace.name, "large");
+    agent.endTrouble("large");
     await podThat(namespace, "large", ({ status }) => status?.phase === "Succeeded");
   });
 
@@ -139,7 +139,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
       const { status } = await podThat(namespace, "waits", ({ status }) => !!status?.containerStatuses);
       expect(status?.phase).toBe("Pending");
       expect(status?.containerStatuses?.[0]?.state).toEqual({ waiting });
-      agent.endTrouble(namespace.name, "waits");
+      agent.endTrouble("waits");
       await podThat(namespace, "waits", ({ status }) => status?.phase === "Succeeded");
     },
   );
@@ -159,8 +159,8 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("reports a process that ran out of memory", async () => {
     const { namespace, run, agent } = await start();
     await run("hungry", { args: [WAIT] });
-    await started(agent, namespace, "hungry");
-    agent.pod(namespace.name, "hungry").outOfMemory();
+    await started(agent, "hungry");
+    agent.pod("hungry").outOfMemory();
     const { status } = await podThat(namespace, "hungry", ({ status }) => status?.phase === "Failed");
     expect(status?.containerStatuses?.[0]?.state?.terminated).toMatchObject({
       exitCode: 137,
@@ -172,8 +172,8 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("reports an evicted pod", async () => {
     const { namespace, run, agent } = await start();
     await run("evicted", { args: [WAIT] });
-    await started(agent, namespace, "evicted");
-    agent.pod(namespace.name, "evicted").evict();
+    await started(agent, "evicted");
+    agent.pod("evicted").evict();
     const { status } = await podThat(namespace, "evicted", ({ status }) => status?.phase === "Failed");
     expect(status).toMatchObject({ reason: "Evicted", message: expect.stringContaining("memory") });
     expect(status?.conditions).toContainEqual(
@@ -184,7 +184,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("leaves the status of a lost node as it was, and deleted pods stay until they are deleted by force", async () => {
     const { namespace, run, agent } = await start();
     await run("lost", { args: [WAIT] });
-    const pid = await started(agent, namespace, "lost");
+    const pid = await started(agent, "lost");
     await podThat(namespace, "lost", ({ status }) => status?.phase === "Running");
     agent.lose();
     await namespace.core.deleteNamespacedPod({
@@ -201,7 +201,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
     const { namespace, run, agent } = await start();
     await run("apart", { args: [WAIT] });
     await run("ends", { args: [`process.on("SIGUSR2", () => process.exit(0)); ${WAIT}`] });
-    const [apart, ends] = [await started(agent, namespace, "apart"), await started(agent, namespace, "ends")];
+    const [apart, ends] = [await started(agent, "apart"), await started(agent, "ends")];
     await podThat(namespace, "ends", ({ status }) => status?.phase === "Running");
     agent.disconnect();
     process.kill(ends, "SIGUSR2");
@@ -220,7 +220,7 @@ describe.skipIf(usesExistingCluster)("node agent", () => {
   it("reports the end of a process that ended while the API server was down", async () => {
     const { namespace, run, agent } = await start();
     await run("during", { args: [`process.on("SIGUSR2", () => process.exit(0)); ${WAIT}`] });
-    const pid = await started(agent, namespace, "during");
+    const pid = await started(agent, "during");
     await cluster.down();
     process.kill(pid, "SIGUSR2");
     await processEnd(pid);
@@ -235,7 +235,7 @@ const WAIT = "console.log(process.pid); setInterval(() => {}, 1000)";
 /** A namespace, and a node of this test alone. */
 async function start(options?: NodeAgentOptions) {
   const namespace = await cluster.namespace();
-  const agent = await nodeAgent(cluster, options);
+  const agent = await nodeAgent(cluster, namespace, options);
   onTestFinished(() => agent.stop());
   const run = (name: string, container: Partial<V1Container>, spec: Partial<V1PodSpec> = {}) =>
     namespace.core.createNamespacedPod({
@@ -249,10 +249,10 @@ async function start(options?: NodeAgentOptions) {
 }
 
 /** The id of its process, once the process has printed it. */
-async function started(agent: NodeAgent, namespace: ClusterNamespace, name: string): Promise<number> {
+async function started(agent: NodeAgent, name: string): Promise<number> {
   return vi.waitFor(
     async () => {
-      const output = await agent.pod(namespace.name, name).output();
+      const output = await agent.pod(name).output();
       expect(output).toMatch(/^\d+\n/);
       return Number.parseInt(output, 10);
     },

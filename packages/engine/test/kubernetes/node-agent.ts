@@ -1,5 +1,5 @@
 /**
- * A node of a private cluster: binds pods without a node, runs their commands as processes of this machine, and writes
+ * A node of a private cluster for one namespace: binds its pods that have no node, runs their commands as processes of this machine, and writes
  * their status like a kubelet. Containers have no isolation: images, volumes, probes and hooks are ignored, and pods are
  * never restarted.
  */
@@ -10,6 +10,7 @@ import { join } from "node:path";
 import { PatchStrategy, setHeaderOptions, type V1Pod } from "@kubernetes/client-node";
 import { afterFile } from "../support/after-file.ts";
 import { AgentPod, type WaitingReason } from "./agent-pod.ts";
+import type { ClusterNamespace } from "./cluster-namespace.ts";
 import type { PrivateCluster } from "./kubernetes-cluster.ts";
 import { podScheduler } from "./pod-scheduler.ts";
 import { watchPods } from "./pod-watch.ts";
@@ -31,9 +32,9 @@ export interface NodeAgentOptions {
 export interface NodeAgent {
   readonly nodeName: string;
   /** A pod of this node, running or ended. Throws if the node has not received it. */
-  pod(namespace: string, name: string): AgentPod;
+  pod(name: string): AgentPod;
   pods(): readonly AgentPod[];
-  endTrouble(namespace: string, name: string): void;
+  endTrouble(name: string): void;
   /** The network between the node and the API server fails: its pods continue, their status stays. */
   disconnect(): void;
   /** Writes what has happened since, and ends pods that were deleted. */
@@ -43,7 +44,11 @@ export interface NodeAgent {
   stop(): Promise<void>;
 }
 
-export async function nodeAgent(cluster: PrivateCluster, options: NodeAgentOptions = {}): Promise<NodeAgent> {
+export async function nodeAgent(
+  cluster: PrivateCluster,
+  namespace: ClusterNamespace,
+  options: NodeAgentOptions = {},
+): Promise<NodeAgent> {
   const { core } = cluster;
   const nodeName = `node-${randomBytes(3).toString("hex")}`;
   const folder = await mkdtemp(join(tmpdir(), "tw-node-"));
@@ -77,8 +82,8 @@ export async function nodeAgent(cluster: PrivateCluster, options: NodeAgentOptio
     );
   };
   await setReady("True");
-  const watch = await watchPods(cluster.config, { onPod, onGone });
-  const scheduler = await podScheduler(cluster, {
+  const watch = await watchPods(cluster.config, { onPod, onGone }, namespace.name);
+  const scheduler = await podScheduler(cluster, namespace, {
     nodes: () => (isConnected ? [nodeName] : []),
     unschedulable: (pod) => {
       const trouble = troubleOf(pod);
@@ -109,14 +114,14 @@ export async function nodeAgent(cluster: PrivateCluster, options: NodeAgentOptio
   return {
     nodeName,
     pods: () => [...pods.values()],
-    pod: (namespace, name) => {
-      const found = [...pods.values()].findLast((pod) => pod.namespace === namespace && pod.name === name);
-      if (found === undefined) throw new Error(`${nodeName} has no pod ${namespace}/${name}`);
+    pod: (name) => {
+      const found = [...pods.values()].findLast((pod) => pod.name === name);
+      if (found === undefined) throw new Error(`${nodeName} has no pod ${name}`);
       return found;
     },
-    endTrouble: (namespace, name) => {
+    endTrouble: (name) => {
       for (const pod of watch.pods()) {
-        if (pod.metadata?.namespace !== namespace || pod.metadata.name !== name) continue;
+        if (pod.metadata?.name !== name) continue;
         troubles.set(uidOf(pod), undefined);
         pods.get(uidOf(pod))?.heal();
       }
@@ -129,6 +134,7 @@ export async function nodeAgent(cluster: PrivateCluster, options: NodeAgentOptio
       const existing = new Set(watch.pods().map(uidOf));
       for (const [uid, pod] of pods) if (!existing.has(uid)) pod.abandon();
       watch.pods().forEach(onPod);
+      for (const pod of pods.values()) pod.publish();
       scheduler.reschedule();
     },
     lose: () => {

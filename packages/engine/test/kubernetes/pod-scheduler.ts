@@ -5,7 +5,8 @@ import {
   setHeaderOptions,
   type V1Pod,
 } from "@kubernetes/client-node";
-import type { KubernetesCluster } from "./kubernetes-cluster.ts";
+import type { ClusterNamespace } from "./cluster-namespace.ts";
+import type { PrivateCluster } from "./kubernetes-cluster.ts";
 import { watchPods } from "./pod-watch.ts";
 
 export interface PodSchedulerOptions {
@@ -24,9 +25,10 @@ export interface PodScheduler {
 /** Binding more pods at once makes the API server no faster. */
 const CONCURRENT = 16;
 
-/** Binds pods without a node, as kube-scheduler does, except that every pod fits every node. */
+/** Binds the pods of a namespace, as kube-scheduler does, except that every pod fits every node. */
 export async function podScheduler(
-  { config }: KubernetesCluster,
+  { config }: PrivateCluster,
+  { name: namespace }: ClusterNamespace,
   { nodes, unschedulable }: PodSchedulerOptions,
 ): Promise<PodScheduler> {
   const core = config.makeApiClient(CoreV1Api);
@@ -36,7 +38,7 @@ export async function podScheduler(
   let isStopped = false;
 
   const schedule = async (pod: V1Pod) => {
-    const { name = "", namespace = "", uid } = pod.metadata ?? {};
+    const { name = "", uid } = pod.metadata ?? {};
     const reason = unschedulable?.(pod);
     if (reason !== undefined) return reject(pod, reason);
     const free = nodes();
@@ -49,7 +51,7 @@ export async function podScheduler(
     });
   };
   const reject = async (pod: V1Pod, message: string) => {
-    const { name = "", namespace = "", uid } = pod.metadata ?? {};
+    const { name = "", uid } = pod.metadata ?? {};
     const [former] = pod.status?.conditions?.filter(({ type }) => type === "PodScheduled") ?? [];
     if (former?.reason === "Unschedulable" && former.message === message) return;
     const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message };
@@ -78,10 +80,8 @@ export async function podScheduler(
     waiting.set(pod.metadata?.uid ?? "", pod);
     if (workers < CONCURRENT) void work();
   };
-  const watch = await watchPods(config, {
-    onPod: consider,
-    onGone: (pod) => void waiting.delete(pod.metadata?.uid ?? ""),
-  });
+  const onGone = (pod: V1Pod) => void waiting.delete(pod.metadata?.uid ?? "");
+  const watch = await watchPods(config, { onPod: consider, onGone }, namespace);
   return {
     reschedule: () => watch.pods().forEach(consider),
     stop: () => {

@@ -64,7 +64,7 @@ function waiting({ waitingReason }: PodFacts, { state }: V1ContainerStatus) {
   return state?.waiting;
 }
 
-/** Of a container that never ran, or whose end nobody has seen, a kubelet does not know more. */
+/** A kubelet reports a container without a known end as lost. */
 function markLost(status: V1ContainerStatus): void {
   if (status.state?.terminated) return;
   const message = "The container could not be located when the pod was terminated";

@@ -16,14 +16,14 @@ export interface PodWatch {
 
 const RECONNECT_MS = 50;
 
-/** Watches the pods of one namespace, or of all; it survives restarts of the API server. */
+/** Watches the pods of a namespace; it survives restarts of the API server. */
 export async function watchPods(
   config: KubeConfig,
   handlers: PodHandlers,
-  namespace?: string,
+  namespace: string,
 ): Promise<PodWatch> {
   const core = config.makeApiClient(CoreV1Api);
-  const path = namespace === undefined ? "/api/v1/pods" : `/api/v1/namespaces/${namespace}/pods`;
+  const path = `/api/v1/namespaces/${namespace}/pods`;
   const known = new Map<string, V1Pod>();
   const stopping = new AbortController();
   const seen = (pod: V1Pod) => {
@@ -34,9 +34,7 @@ export async function watchPods(
     if (known.delete(pod.metadata?.uid ?? "")) handlers.onGone(pod);
   };
   const list = async () => {
-    const { items, metadata } = await (namespace === undefined
-      ? core.listPodForAllNamespaces()
-      : core.listNamespacedPod({ namespace }));
+    const { items, metadata } = await core.listNamespacedPod({ namespace });
     const uids = new Set(items.map((pod) => pod.metadata?.uid));
     for (const [uid, pod] of known) if (!uids.has(uid)) gone(pod);
     items.forEach(seen);
