@@ -15,15 +15,16 @@ describe("owned program", () => {
   });
   afterEach(() => rm(folder, { recursive: true }));
 
-  it("ends when its owner is killed", async () => {
+  it.each(["SIGKILL", "SIGTERM"] as const)("ends when the group of its owner receives %s", async (signal) => {
     const module = join(import.meta.dirname, "owned-program.ts");
     const start = `(await import(${JSON.stringify(module)})).ownedProgram("sh", ["-c", "echo $$; exec sleep 1000"], ${JSON.stringify(log())})`;
     const owner = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", start], {
       stdio: ["ignore", "inherit", "inherit"],
+      detached: true,
     });
     const pid = await startedPid();
     expect(isAlive(pid)).toBe(true);
-    owner.kill("SIGKILL");
+    process.kill(-(owner.pid as number), signal);
     await once(owner, "exit");
     await vi.waitFor(() => expect(isAlive(pid)).toBe(false), { timeout: 30_000, interval: 20 });
   });

@@ -23,6 +23,8 @@ export async function ownedProgram(
   const output = await open(log, "a");
   const shell = spawn("sh", ["-c", KILL_AT_END_OF_INPUT, "sh", path, ...args], {
     stdio: ["pipe", output.fd, output.fd],
+    // A signal to this process group, such as Ctrl-C in a terminal, must not end the shell before it has killed the program.
+    detached: true,
   });
   await output.close();
   shell.stdin?.on("error", () => {});
