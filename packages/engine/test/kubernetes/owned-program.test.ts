@@ -17,7 +17,7 @@ describe("owned program", () => {
 
   it.each(["SIGKILL", "SIGTERM"] as const)("ends when the group of its owner receives %s", async (signal) => {
     const module = join(import.meta.dirname, "owned-program.ts");
-    const start = `(await import(${JSON.stringify(module)})).ownedProgram("sh", ["-c", "echo $$; exec sleep 1000"], ${JSON.stringify(log())})`;
+    const start = `(await import(${JSON.stringify(module)})).ownedProgram("sh", ["-c", "trap '' TERM; echo $$; exec sleep 1000"], ${JSON.stringify(log())})`;
     const owner = spawn(process.execPath, ["--conditions=source", "--input-type=module", "-e", start], {
       stdio: ["ignore", "inherit", "inherit"],
       detached: true,
@@ -30,7 +30,7 @@ describe("owned program", () => {
   });
 
   it("has ended after kill", async () => {
-    const program = await ownedProgram("sh", ["-c", "echo $$; exec sleep 1000"], log());
+    const program = await ownedProgram("sh", ["-c", "trap '' TERM; echo $$; exec sleep 1000"], log());
     const pid = await startedPid();
     await program.kill();
     expect(isAlive(pid)).toBe(false);
