@@ -25,7 +25,8 @@ describe.skipIf(usesExistingCluster)("chart in a cluster", () => {
     jobs = cluster.config.makeApiClient(BatchV1Api);
     apps = cluster.config.makeApiClient(AppsV1Api);
     await installKedaDefinitions(cluster.kubeconfigPath);
-  });
+    // At the first run, Go downloads KEDA's module.
+  }, 300_000);
 
   const release = (command: readonly string[], namespace: string, values?: object) =>
     helm([...command, "--namespace", namespace], {

@@ -38,7 +38,7 @@ export function kwokBinary(cache?: string): Promise<string> {
   return binary("kwok", cache);
 }
 
-/** Built when a test first needs it, in one to five minutes. */
+/** Lints, renders and installs the chart. */
 export function helmBinary(cache?: string): Promise<string> {
   return binary("helm", cache);
 }
