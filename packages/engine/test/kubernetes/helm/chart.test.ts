@@ -1,9 +1,11 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import type { V1Container, V1Deployment, V1Job, V1PodSpec } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it } from "vitest";
-import { adhoc, type Database } from "../../src/store/database/database.ts";
-import { testDatabase } from "../support/test-database.ts";
-import { EXECUTOR_RULES } from "./cluster-namespace.ts";
-import { CHART, helm, type KubernetesObject, render, VALUE_SETS } from "./helm-chart.ts";
+import { adhoc, type Database } from "../../../src/store/database/database.ts";
+import { testDatabase } from "../../support/test-database.ts";
+import { EXECUTOR_RULES } from "../cluster-namespace.ts";
+import { CHART, helm, type KubernetesObject, render, VALUE_SETS } from "./chart.ts";
 
 const QUEUE = VALUE_SETS["workers that KEDA scales"];
 
@@ -136,6 +138,12 @@ describe("queries of KEDA", () => {
       }),
     );
     ({ db } = await testDatabase());
+  });
+
+  it("are those of the docs", async () => {
+    const docs = readFileSync(join(CHART, "../../../docs/guides/deployment.md"), "utf8");
+    const shown = Object.values(queries).map((query) => query.replace(/IN \(.*\)/, "IN ('default')"));
+    expect(shown).toEqual(shown.map((query) => (docs.includes(`${query};`) ? query : "missing")));
   });
 
   const answer = async (name: string) => {

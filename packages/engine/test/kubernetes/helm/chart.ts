@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { parseAllDocuments } from "yaml";
-import { afterFile } from "../support/after-file.ts";
-import { helmBinary } from "./kubernetes-binaries.ts";
+import { afterFile } from "../../support/after-file.ts";
+import { helmBinary } from "../kubernetes-binaries.ts";
 
 const run = promisify(execFile);
-export const CHART = join(import.meta.dirname, "../../../../deploy/helm/tradewind");
+export const CHART = join(import.meta.dirname, "../../../../../deploy/helm/tradewind");
 
 export interface KubernetesObject {
   readonly apiVersion: string;

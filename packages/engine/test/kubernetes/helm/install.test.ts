@@ -8,9 +8,9 @@ import {
   Watch,
 } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it } from "vitest";
-import { CHART, helm, VALUE_SETS } from "./helm-chart.ts";
+import { type PrivateCluster, privateCluster, usesExistingCluster } from "../kubernetes-cluster.ts";
+import { CHART, helm, VALUE_SETS } from "./chart.ts";
 import { installKedaDefinitions } from "./keda-definitions.ts";
-import { type PrivateCluster, privateCluster, usesExistingCluster } from "./kubernetes-cluster.ts";
 
 const JOB = "tw-tradewind-migration";
 

@@ -4,7 +4,7 @@ import { copyFile, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { helm } from "./helm-chart.ts";
+import { helm } from "./chart.ts";
 
 const MODULE = "github.com/kedacore/keda/v2@v2.21.0";
 const FILES = ["keda.sh_scaledobjects.yaml", "keda.sh_triggerauthentications.yaml"];
