@@ -1,4 +1,4 @@
-import { defineConfig } from "vitest/config";
+import { configDefaults, defineConfig } from "vitest/config";
 import { FileOrder } from "./packages/engine/test/support/file-order.ts";
 
 export default defineConfig({
@@ -11,6 +11,8 @@ export default defineConfig({
       "test/**/*.test.ts",
       "examples/**/*.test.ts",
     ],
+    // They need a Kubernetes API server: see vitest.kubernetes.config.ts.
+    exclude: [...configDefaults.exclude, "packages/engine/test/kubernetes/**"],
     // A worker runs many files, one after the other: to load the engine again for each costs more than most of the tests.
     // So a test file leaves nothing behind: no timer, no spy, no environment. What modules of test/support have opened is
     // closed by file-hooks.ts.

@@ -17,6 +17,7 @@ import type {
 import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../../src/execute/local/local-executor-options.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
+import type { LogStore } from "../../src/log/log-store.ts";
 import { type LogLine, readLines } from "../../src/log/task-log.ts";
 import type { AttemptOutcome } from "../../src/model/index.ts";
 import { silentLogger } from "../../src/service/logger.ts";
@@ -24,22 +25,31 @@ import { silentLogger } from "../../src/service/logger.ts";
 const SDK_PATH = fileURLToPath(new URL("../../../sdk/src/index.ts", import.meta.url));
 const PROGRAM_PATH = fileURLToPath(new URL("./program.mjs", import.meta.url));
 
-type ExecutorOptions = Partial<LocalExecutorOptions> & { readonly services?: TaskServices };
+type ExecutorOptions = Partial<Omit<LocalExecutorOptions, "logs">> & {
+  readonly logs?: LogStore;
+  readonly services?: TaskServices;
+};
+
+function logsBelow(dir: string): LogStore {
+  return new LogFolder(join(dir, "logs"));
+}
 
 export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements AsyncDisposable {
   readonly executor: E;
   readonly dir: string;
   readonly events: ExecutorEvent[] = [];
+  readonly #logs: LogStore;
   readonly #waiting = new Set<() => void>();
   #serial = 0;
 
-  private constructor(dir: string, executor: E) {
+  private constructor(dir: string, executor: E, logs: LogStore) {
     this.dir = dir;
     this.executor = executor;
+    this.#logs = logs;
   }
 
   /** A local executor that is not started. */
-  static local(dir: string, { services = SERVICES, ...options }: ExecutorOptions = {}): LocalExecutor {
+  static local(dir: string, { logs, services = SERVICES, ...options }: ExecutorOptions = {}): LocalExecutor {
     return new LocalExecutor({
       parallelism: 2,
       answer: answerFrom(services),
@@ -48,7 +58,7 @@ export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements As
         known: (hash) => (hash === "program" ? PROGRAM_PATH : hash),
         path: async (hash) => hash,
       },
-      logs: new LogFolder(join(dir, "logs")),
+      logs: logs ?? logsBelow(dir),
       logger: silentLogger,
       graceMs: 300,
       ...options,
@@ -56,8 +66,12 @@ export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements As
   }
 
   /** Starts this executor, whose logs are below `dir`. */
-  static async of<E extends Executor>(dir: string, executor: E): Promise<ExecutorUnderTest<E>> {
-    const under = new ExecutorUnderTest(dir, executor);
+  static async of<E extends Executor>(
+    dir: string,
+    executor: E,
+    logs = logsBelow(dir),
+  ): Promise<ExecutorUnderTest<E>> {
+    const under = new ExecutorUnderTest(dir, executor, logs);
     await executor.start((event) => {
       under.events.push(event);
       for (const wake of under.#waiting) wake();
@@ -67,7 +81,7 @@ export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements As
 
   static async start(options: ExecutorOptions = {}): Promise<ExecutorUnderTest> {
     const dir = await mkdtemp(join(tmpdir(), "tradewind-execute-"));
-    return await ExecutorUnderTest.of(dir, ExecutorUnderTest.local(dir, options));
+    return await ExecutorUnderTest.of(dir, ExecutorUnderTest.local(dir, options), options.logs);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -217,7 +231,7 @@ export class ExecutorUnderTest<E extends Executor = LocalExecutor> implements As
   }
 
   async log(attempt: string): Promise<readonly LogLine[]> {
-    for await (const log of new LogFolder(join(this.dir, "logs")).view([""]).changed({ isAll: true }))
+    for await (const log of this.#logs.view([""]).changed({ isAll: true }))
       if (log.key === `${attempt}.log`) return (await readLines(log, { limit: 1e9 })).lines;
     return [];
   }

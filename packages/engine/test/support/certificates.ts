@@ -42,7 +42,9 @@ function tagged(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const content = Buffer.concat(parts);
   const { length } = content;
   if (length < 128) return Buffer.concat([Buffer.from([tag, length]), content]);
-  return Buffer.concat([Buffer.from([tag, 0x82, length >> 8, length & 255]), content]);
+  // DER allows only the shortest form; Go's TLS checks it.
+  const head = length < 256 ? [tag, 0x81, length] : [tag, 0x82, length >> 8, length & 255];
+  return Buffer.concat([Buffer.from(head), content]);
 }
 
 function sequence(...parts: readonly Uint8Array[]): Buffer {

@@ -8,7 +8,7 @@ import { EngineError, messageOf } from "../../service/errors.ts";
 import type { Launcher, LauncherHost, LaunchRequest } from "./launcher.ts";
 
 /** The default export of the module. */
-export type LauncherClass = new (options: Json) => Launcher;
+type LauncherClass = new (options: Json) => Launcher;
 
 export interface ModuleLauncherOptions {
   /** The name of the executor. */

@@ -18,7 +18,6 @@ export interface ExecutionClientOptions {
   readonly timeoutMs?: number;
 }
 
-/** Without a byte for this long, the connection is dead: the server answers within a few seconds. */
 const TIMEOUT_MS = 10_000;
 /** The time without a byte in either direction; the server stores an output before it answers. */
 const TRANSFER_SILENCE_MS = 300_000;

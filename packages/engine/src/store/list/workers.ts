@@ -6,7 +6,7 @@ import { Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 /** "dead": its lease has expired, or a user removed it; "stopped": it signed off. */
 export const WORKER_STATES = ["alive", "draining", "dead", "stopped"] as const;
-export type WorkerState = (typeof WORKER_STATES)[number];
+type WorkerState = (typeof WORKER_STATES)[number];
 
 export interface WorkerRow {
   readonly id: number;
