@@ -1,4 +1,4 @@
-/** A worker whose every call a test makes by hand: it claims and reports, and runs nothing. */
+/** A worker whose calls are made by a test one by one: it claims and reports, and runs nothing. */
 import { randomBytes } from "node:crypto";
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Assignment } from "../../src/execute/contract.ts";

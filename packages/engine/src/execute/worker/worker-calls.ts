@@ -105,7 +105,7 @@ export class WorkerCalls {
     });
     this.#reports = new BatchedCall({
       ...how,
-      sizeOf: ({ content }: ReportItem) => JSON.stringify(content).length,
+      lengthOf: ({ content }: ReportItem) => JSON.stringify(content).length,
       send: async (items: readonly ReportItem[]) => {
         const id = worker();
         const now = performance.now();

@@ -49,7 +49,7 @@ async function running(): Promise<Running> {
   return { run, id, worker, claim };
 }
 
-/** The worker is told to stop the attempt; when it has, the next try runs, and the run succeeds. */
+/** The worker is notified to stop the attempt; when it has, the next try runs, and the run succeeds. */
 async function restarts({ claim, id, run, worker }: Running): Promise<void> {
   expect((await worker.beat([id])).cancels).toMatchObject([{ id }]);
   await remote.taskIs(run, "work", "restarting");
