@@ -10,7 +10,7 @@ const MOST = 500;
 /** The characters of one request, unless a single item has more. */
 const MOST_CHARACTERS = 16 * 1024 * 1024;
 /** So many characters do not wait for the gap between two requests. */
-const MUCH = 1024 * 1024;
+const MUCH = 64 * 1024;
 
 export interface BatchedCallOptions<Item, Result> extends Repeats {
   /** Results in the order of the items. May be called again with the same items. */

@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { SchedulerRig } from "../../../test/support/scheduler-rig.ts";
 import { WorkerRig } from "../../../test/support/worker-rig.ts";
+import { adhoc } from "../../store/database/database.ts";
 import { insertAssignments } from "../../store/execute/assignments.ts";
 import { createVariable } from "../../store/settings/variables.ts";
 import { ExecutionClient } from "./execution-client.ts";
@@ -190,6 +191,7 @@ describe("logs of tasks on a worker", () => {
     const client = new ExecutionClient({ url: on.proxy.url, token: on.workerToken });
     const id = randomUUID();
     const logKey = `other/1/callbacks/run-${id}.log`;
+    await on.rig.db.rows(HELD_CALLBACK, [id]);
     const row = {
       kind: "callback",
       dagRunId: null,
@@ -199,7 +201,7 @@ describe("logs of tasks on a worker", () => {
       queue: "own",
       config: null,
     } as const;
-    await insertAssignments(on.rig.db, [{ ...row, id, priority: 0, content: { id, logKey } }]);
+    await insertAssignments(on.rig.db, [{ ...row, id, priority: 0, config: null, content: { id, logKey } }]);
     const facts = {
       name: "logs",
       hostname: "here",
@@ -230,6 +232,12 @@ describe("logs of tasks on a worker", () => {
     client.close();
   });
 });
+
+/** Of any run, and of this scheduler, which has not submitted it. */
+const HELD_CALLBACK = adhoc(
+  `INSERT INTO callback (id, dag_run_id, event, owner_job)
+   SELECT $1, (SELECT max(id) FROM dag_run), 'success', (SELECT id FROM job WHERE kind = 'scheduler')`,
+);
 
 interface Line {
   readonly level?: string;
