@@ -78,6 +78,20 @@ export class DatabaseFaults {
     return promise;
   }
 
+  /** The next use of this statement waits until it is let through; the process continues otherwise. */
+  holds(statement: string): { readonly held: Promise<void>; letThrough(): void } {
+    const held = Promise.withResolvers<void>();
+    const through = Promise.withResolvers<void>();
+    this.#hooks.set(statement, {
+      before: async () => {
+        this.#hooks.delete(statement);
+        held.resolve();
+        await through.promise;
+      },
+    });
+    return { held: held.promise, letThrough: () => through.resolve() };
+  }
+
   /** The process sleeps before its next use of this statement, and makes no other calls meanwhile. */
   sleepsBefore(statement: string): { readonly asleep: Promise<void>; wake(): void } {
     const asleep = Promise.withResolvers<void>();

@@ -72,11 +72,14 @@ export class RemoteRig {
     return `redis://127.0.0.1:${this.redis.port}`;
   }
 
-  /** As in a process of its own. */
-  async scheduler(settings: Record<string, string> = {}): Promise<MortalScheduler> {
+  /** As in a process of its own. `notifies` false: it sends and receives no wake-ups. */
+  async scheduler(
+    settings: Record<string, string> = {},
+    { notifies = true }: { readonly notifies?: boolean } = {},
+  ): Promise<MortalScheduler> {
     const faults = new DatabaseFaults(Database.connect(this.rig.url));
     const queue = { TRADEWIND_EXECUTOR: "queue", REDIS_URL: this.redisUrl, ...settings };
-    const options = { database: faults.database, shared: false, settings: queue, lease: LEASE };
+    const options = { database: faults.database, shared: false, notifies, settings: queue, lease: LEASE };
     const job = await this.rig.scheduler(options);
     const [row] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE kind = 'scheduler'");
     return { job, id: row?.id ?? 0, faults };
@@ -101,12 +104,12 @@ export class RemoteRig {
     await this.sql("UPDATE job SET lease_until = now() - interval '1 millisecond' WHERE id = $1", [job]);
   }
 
-  async api({ leaseMs = 20_000 } = {}): Promise<MortalApi> {
+  async api({ leaseMs = 20_000, notifies = true } = {}): Promise<MortalApi> {
     const faults = new DatabaseFaults(Database.connect(this.rig.url));
     const { database } = faults;
     const config = resolveConfig({ home: join(this.rig.root, "api"), port: 0 }, {});
     const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
-    const wakeUps = new WakeUps(database);
+    const wakeUps = new WakeUps(database, { enabled: notifies });
     const home = await openHome(config.home);
     const parts = { config, database, home, logger, logs: await openLogs(config), wakeUps };
     const { secretBox } = this.rig;

@@ -77,11 +77,12 @@ export class SchedulerRig {
     this.wakeUps.send("dags");
   }
 
-  /** `shared` false: as in another process. `url`: its own connection to the database. `settings`: environment variables. */
+  /** `shared` false: as in another process, which with `notifies` false sends and receives no wake-ups. `url`: its own connection to the database. `settings`: environment variables. */
   async scheduler(
     options: {
       parallelism?: number;
       shared?: boolean;
+      notifies?: boolean;
       logger?: Logger;
       url?: string;
       database?: Database;
@@ -98,7 +99,8 @@ export class SchedulerRig {
     const home = await openHome(config.home);
     const isOwn = options.shared === false || options.url !== undefined;
     const database = options.database ?? (isOwn ? Database.connect(options.url ?? this.url) : this.db);
-    const wakeUps = options.shared === false ? new WakeUps(database) : this.wakeUps;
+    const wakeUps =
+      options.shared === false ? new WakeUps(database, { enabled: options.notifies ?? true }) : this.wakeUps;
     const logger =
       options.logger ?? (process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger);
     const logs = new LogFolder(home.logs);
