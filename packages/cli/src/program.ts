@@ -26,6 +26,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/service/worker.ts"),
   },
   {
+    name: "executors",
+    summary: "list executors: where tasks run, with slots, queues and health",
+    load: () => import("./commands/system/executors.ts"),
+  },
+  {
     name: "workers",
     summary: "list, inspect, drain and remove workers",
     load: () => import("./commands/system/workers.ts"),

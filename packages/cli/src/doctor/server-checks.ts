@@ -8,6 +8,7 @@ import { withCode } from "../output/error.ts";
 import { relativeTime } from "../output/when.ts";
 import type { Session } from "../session.ts";
 import type { Check } from "./checks.ts";
+import { checkExecutors } from "./executor-checks.ts";
 import { checkPort } from "./port-check.ts";
 import { checkSchedulers, checkServed } from "./scheduler-checks.ts";
 import { checkTriggers } from "./triggerer-checks.ts";
@@ -55,7 +56,10 @@ export async function* checkServer(session: Session, config: Config | null): Asy
       };
     yield component("scheduler", health.scheduler.status, health.scheduler.latest_scheduler_heartbeat);
     yield* checkServed(health.scheduler);
-    if (health.scheduler.status === "healthy") yield* checkSchedulers(client);
+    if (health.scheduler.status === "healthy") {
+      yield* checkSchedulers(client);
+      yield* checkExecutors(client);
+    }
     if (health.dag_processor)
       yield component(
         "dag processor",

@@ -101,6 +101,7 @@ export class RemoteInstallation {
     return JSON.parse(stdout) as T;
   }
 
+  /** @param more Options; `--redis-url` for another Redis. */
   async worker(name: string, ...more: string[]): Promise<WorkerProcess> {
     if (this.#workerToken === "")
       this.#workerToken = (await this.json<{ token: string }>("tokens", "create", "--role", "worker")).token;

@@ -69,7 +69,10 @@ it("names queues with waiting tasks that no live worker serves, also in the heal
     {
       health: "unhealthy",
       problems: [
-        '2 tasks wait in queue "gpu", which no live worker serves. Start one: tradewind worker --queues gpu',
+        {
+          message: '2 tasks wait in queue "gpu", which no live worker serves',
+          remedy: "start a worker: tradewind worker --queues gpu",
+        },
       ],
     },
     { name: "pods", health: "healthy", waiting: 1, queues: [{ queue: "big", workers: null, slots: null }] },
@@ -86,11 +89,18 @@ it("names an executor with which a scheduler cannot start tasks, and one that no
     {
       name: "queue",
       health: "unhealthy",
-      problems: [`The scheduler on host-1 (job ${job}) cannot send to Redis: no route.`],
+      problems: [
+        { message: `the scheduler on host-1 (job ${job}) cannot send to Redis: no route`, remedy: null },
+      ],
     },
     {
       ...{ name: "acme", type: null, schedulers: 0, slots: 0, waiting: 1, health: "unhealthy" },
-      problems: ["No live scheduler has this executor: 1 task waits for it. Add it to TRADEWIND_EXECUTORS."],
+      problems: [
+        {
+          message: "no live scheduler has this executor: 1 task waits for it",
+          remedy: "add it to TRADEWIND_EXECUTORS of a scheduler",
+        },
+      ],
     },
   ]);
 });

@@ -9,7 +9,6 @@ import {
   schedulerExecutors,
 } from "../../store/execute/executors.ts";
 import type { Resource } from "../server/context.ts";
-import { unservedRemedy } from "../why/why-executor.ts";
 
 const queueDocument = z.object({
   queue: z.string(),
@@ -40,12 +39,13 @@ const executorDocument = z
     running: z.number(),
     waiting: z.number(),
     health: z.enum(["healthy", "unhealthy"]),
-    /** Why it is unhealthy, with the remedy. */
-    problems: z.array(z.string()),
+    /** Why it is unhealthy, and what to do, if that is known. */
+    problems: z.array(z.object({ message: z.string(), remedy: z.string().nullable() })),
     queues: z.array(queueDocument),
   })
   .meta({ id: "ExecutorResponse" });
 type ExecutorDocument = z.output<typeof executorDocument>;
+type Problem = ExecutorDocument["problems"][number];
 
 export const executors: Resource = (app, { database }) => {
   app.get(
@@ -90,14 +90,14 @@ function show(name: string, { depths, found, workers }: Facts): ExecutorDocument
   const inQueues = queues.reduce((total, queue) => total + queue.running, 0);
   const problems = [
     ...found.flatMap(({ hostname, job_id, problem }) =>
-      problem === null ? [] : [`The scheduler on ${hostname} (job ${job_id}) ${problem}.`],
+      problem === null
+        ? []
+        : [{ message: `the scheduler on ${hostname} (job ${job_id}) ${problem}`, remedy: null }],
     ),
     ...queues.flatMap(({ queue, waiting: tasks, workers: serving }) =>
-      tasks > 0 && serving === 0 ? [`${counted(tasks)} in queue "${queue}", ${unservedRemedy(queue)}`] : [],
+      tasks > 0 && serving === 0 ? [unserved(queue, tasks)] : [],
     ),
-    ...(found.length > 0
-      ? []
-      : [`No live scheduler has this executor: ${counted(waiting)} for it. Add it to TRADEWIND_EXECUTORS.`]),
+    ...(found.length > 0 ? [] : [noScheduler(waiting)]),
   ];
   return {
     name,
@@ -111,6 +111,16 @@ function show(name: string, { depths, found, workers }: Facts): ExecutorDocument
     problems,
     queues,
   };
+}
+
+function unserved(queue: string, tasks: number): Problem {
+  const message = `${counted(tasks)} in queue "${queue}", which no live worker serves`;
+  return { message, remedy: `start a worker: tradewind worker --queues ${queue}` };
+}
+
+function noScheduler(waiting: number): Problem {
+  const message = `no live scheduler has this executor: ${counted(waiting)} for it`;
+  return { message, remedy: "add it to TRADEWIND_EXECUTORS of a scheduler" };
 }
 
 function counted(tasks: number): string {

@@ -52,7 +52,11 @@ async function unclaimedReason(connection: Connection, place: AttemptPlace): Pro
 
 function queueReason({ ahead, executor, queue }: AttemptPlace, served: QueueWorkers | undefined): Finding {
   const waits = `It waits in queue "${queue}" of executor "${executor}"`;
-  if (served === undefined) return reason("QUEUE_UNSERVED", `${waits}, ${unservedRemedy(queue)}`);
+  if (served === undefined)
+    return reason(
+      "QUEUE_UNSERVED",
+      `${waits}, which no live worker serves. Start one: tradewind worker --queues ${queue}`,
+    );
   const { free_slots: free, slots, workers } = served;
   const behind = ahead === 0 ? "" : ` behind ${ahead} other${ahead === 1 ? "" : "s"}`;
   const whose = workers === 1 ? "the worker that serves it" : `the ${workers} workers that serve it`;
@@ -60,11 +64,6 @@ function queueReason({ ahead, executor, queue }: AttemptPlace, served: QueueWork
     "WORKERS_BUSY",
     `${waits}${behind}: ${free} of ${slots} slots of ${whose} are free. If this lasts, start another worker: tradewind worker --queues ${queue}`,
   );
-}
-
-/** For a sentence that has named the queue. */
-export function unservedRemedy(queue: string): string {
-  return `which no live worker serves. Start one: tradewind worker --queues ${queue}`;
 }
 
 function reason(code: string, message: string): Finding {
