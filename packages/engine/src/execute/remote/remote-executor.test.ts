@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { ExecutorUnderTest } from "../../../test/execute/executor-under-test.ts";
+import { LogFolder } from "../../log/log-folder.ts";
 import { silentLogger } from "../../service/logger.ts";
 import type { ExecutorConfig } from "../contract.ts";
 import type { Launcher, LauncherHost, LaunchRequest } from "./launcher.ts";
@@ -44,7 +46,8 @@ beforeEach(async () => {
   launcher = new RecordingLauncher();
   const { database, secretBox } = tw.options;
   const options = { name: "pods", database, launcher, parallelism: 8, secretBox, logger: silentLogger };
-  executor = new RemoteExecutor({ ...options, onCancels: () => {} });
+  const logs = new LogFolder(join(under.dir, "logs"));
+  executor = new RemoteExecutor({ ...options, logs, onCancels: () => {} });
   await executor.start(() => {});
 });
 
