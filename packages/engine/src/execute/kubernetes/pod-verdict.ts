@@ -45,8 +45,8 @@ const LOST_REASONS =
   /^(?:Evicted|NodeLost|NodeShutdown|Shutdown|Terminated|Preempting|NodeAffinity|UnexpectedAdmissionError|OutOf\w+|Outof\w+)$/;
 /** An eviction for what the pod itself has used. */
 const OWN_USE = /exceed(?:s|ed) (?:the|its|total)/i;
-/** SIGKILL and SIGTERM, as exit codes. */
-const KILLED: ReadonlySet<number> = new Set([137, 143]);
+/** SIGKILL and SIGTERM, as exit codes; and that of a worker that was stopped before its task ended. */
+const KILLED: ReadonlySet<number> = new Set([137, 143, 130]);
 /** After the grace period of a deletion, the node has this long to report the end. */
 const DELETION_MARGIN_MS = 10_000;
 
