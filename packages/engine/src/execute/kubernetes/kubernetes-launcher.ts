@@ -59,8 +59,8 @@ const SWEEP_MS = 5_000;
 const PAGE = 500;
 /** Pods of other schedulers: they report their ends first. */
 const OTHERS_DELAY_MS = 3_000;
-/** A pod without an assignment gets this long to end by itself. */
-const ORPHAN_MS = 15_000;
+/** A pod without an assignment gets this many intervals of the sweep to end by itself. */
+const ORPHAN_SWEEPS = 3;
 
 export class KubernetesLauncher implements Launcher {
   readonly #options: KubernetesLauncherOptions;
@@ -287,7 +287,8 @@ export class KubernetesLauncher implements Launcher {
 
   /** Pods without an assignment, e.g. of a run that was deleted, and pods that could not be deleted before. */
   async #deleteOrphans({ host, tracker }: Parts): Promise<void> {
-    const open = tracker.open(ORPHAN_MS);
+    const ms = ORPHAN_SWEEPS * (this.#options.sweepMs ?? SWEEP_MS);
+    const open = tracker.open(ms);
     const existing = await host.existing(open.map(({ assignment }) => assignment));
     const orphans = open.filter(({ assignment }) => !existing.has(assignment));
     for (const { assignment, pod } of orphans) {
@@ -298,7 +299,7 @@ export class KubernetesLauncher implements Launcher {
       await this.#delete(pod);
     }
     this.#orphans = new Set(orphans.map(({ assignment }) => assignment));
-    for (const { isSuccess, pod } of tracker.left(ORPHAN_MS)) await this.#cleanUp({ isSuccess, pod });
+    for (const { isSuccess, pod } of tracker.left(ms)) await this.#cleanUp({ isSuccess, pod });
   }
 }
 
