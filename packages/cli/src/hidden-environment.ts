@@ -16,6 +16,7 @@ const SERVICES = [
   "api",
   "backfill serve",
   "dag-processor",
+  "execute",
   "scheduler",
   "signals serve",
   "standalone",

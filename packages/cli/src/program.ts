@@ -36,6 +36,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/system/workers.ts"),
   },
   {
+    name: "execute",
+    summary: "run one task in a pod of the Kubernetes executor",
+    load: () => import("./commands/service/execute.ts"),
+  },
+  {
     name: "dags",
     summary: "list, inspect, trigger, pause and test DAGs",
     load: () => import("./commands/dag/dags.ts"),

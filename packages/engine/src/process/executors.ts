@@ -1,6 +1,10 @@
 /** The executors of a process that drives runs, by its configuration. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Executor } from "../execute/contract.ts";
+import {
+  KubernetesLauncher,
+  type KubernetesLauncherOptions,
+} from "../execute/kubernetes/kubernetes-launcher.ts";
 import { LocalExecutor } from "../execute/local/local-executor.ts";
 import type { LocalExecutorOptions } from "../execute/local/local-executor-options.ts";
 import { QueueLauncher } from "../execute/queue/queue-launcher.ts";
@@ -9,6 +13,8 @@ import { ModuleLauncher } from "../execute/remote/module-launcher.ts";
 import { RemoteExecutor } from "../execute/remote/remote-executor.ts";
 import type { Config } from "../service/config.ts";
 import { EngineError } from "../service/errors.ts";
+import type { GivenExecutor } from "../service/executor-settings.ts";
+import type { KubernetesConfig } from "../service/kubernetes-settings.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 export interface Executors {
@@ -23,6 +29,7 @@ export interface Executors {
 type ExecutorSettings =
   | { readonly type: "local" }
   | { readonly type: "queue"; readonly redisUrl: string; readonly parallelism: number }
+  | (KubernetesLauncherOptions & { readonly type: "kubernetes"; readonly parallelism: number })
   | {
       readonly type: "module";
       readonly module: string;
@@ -30,26 +37,61 @@ type ExecutorSettings =
       readonly parallelism: number;
     };
 
-type Settings = Pick<Config, "executor" | "executors" | "queueParallelism" | "redisUrl">;
+type Settings = Pick<
+  Config,
+  "executor" | "executors" | "queueParallelism" | "redisUrl" | keyof KubernetesConfig
+>;
 
 /** The names that tasks may use, the default first. @throws EngineError if an executor lacks a setting. */
 export function executorNames(config: Settings): string[] {
   return [...configured(config).keys()];
 }
 
-function configured({ executor, executors, queueParallelism, redisUrl }: Settings) {
+function configured(config: Settings): ReadonlyMap<string, ExecutorSettings> {
+  const { executor, executors, podTemplate, queueParallelism, redisUrl } = config;
   const all = new Map<string, ExecutorSettings>([["local", { type: "local" }]]);
-  const builtIn: Settings["executors"] = redisUrl === undefined ? {} : { queue: { type: "queue" } };
+  const builtIn: Settings["executors"] = {
+    ...((redisUrl !== undefined || executor === "queue") && { queue: { type: "queue" } }),
+    ...((podTemplate !== undefined || executor === "kubernetes") && { kubernetes: { type: "kubernetes" } }),
+  };
   for (const [name, given] of Object.entries({ ...builtIn, ...executors })) {
     const { parallelism = queueParallelism } = given;
     if (given.type === "module") all.set(name, { ...given, parallelism });
+    else if (given.type === "kubernetes")
+      all.set(name, { type: "kubernetes", parallelism, ...kubernetesOptions(name, given, config) });
     else
       all.set(name, { type: "queue", redisUrl: requireRedis(name, given.redisUrl ?? redisUrl), parallelism });
   }
-  if (executor === "queue" && !all.has(executor)) requireRedis(executor, redisUrl);
   const standard = all.get(executor);
   if (standard === undefined) throw unknown(executor, [...all.keys()]);
   return new Map([[executor, standard], ...all]);
+}
+
+function kubernetesOptions(
+  name: string,
+  given: Extract<GivenExecutor, { type: "kubernetes" }>,
+  config: Settings,
+): KubernetesLauncherOptions {
+  const { executionUrl = config.executionUrl, podTemplate = config.podTemplate } = given;
+  if (podTemplate === undefined)
+    throw invalid(
+      "TRADEWIND_POD_TEMPLATE",
+      `Executor "${name}" needs a pod template: set TRADEWIND_POD_TEMPLATE to a YAML file with a pod whose container "task" has the image of your tasks.`,
+    );
+  if (executionUrl === undefined)
+    throw invalid(
+      "TRADEWIND_EXECUTION_URL",
+      `Executor "${name}" needs the address of the API as seen from pods: set TRADEWIND_EXECUTION_URL, e.g. http://tradewind-api.tradewind:8080.`,
+    );
+  return {
+    podTemplate,
+    executionUrl,
+    namespaces: given.namespaces ?? config.kubernetesNamespace,
+    deletePods: config.kubernetesDeletePods,
+    pendingMs: config.kubernetesPendingMs,
+    createRate: config.kubernetesCreateRate,
+    ...(given.kubeconfig !== undefined && { kubeconfig: given.kubeconfig }),
+  };
 }
 
 function requireRedis(name: string, url: string | undefined): string {
@@ -87,6 +129,7 @@ export function createExecutors(
       type,
       database,
       launcher,
+      logs: localOptions.logs,
       secretBox,
       parallelism,
       logger: logger.child({ component: name === "" ? "executor" : `${name}-executor` }),
@@ -100,6 +143,7 @@ export function createExecutors(
 
 function launcherOf(name: string, settings: Exclude<ExecutorSettings, { type: "local" }>): Launcher {
   if (settings.type === "queue") return new QueueLauncher({ url: settings.redisUrl });
+  if (settings.type === "kubernetes") return new KubernetesLauncher(settings);
   return new ModuleLauncher({ name, ...settings });
 }
 

@@ -3,6 +3,7 @@ import type { NoticeAction } from "@tradewind/sdk/manifest";
 import { readNotices } from "./configured-notices.ts";
 import { EngineError } from "./errors.ts";
 import { executorName, type GivenExecutor, readExecutors } from "./executor-settings.ts";
+import { KUBERNETES_SETTINGS, type KubernetesConfig } from "./kubernetes-settings.ts";
 import { LOG_LEVELS, type LogLevel } from "./logger.ts";
 import {
   allowList,
@@ -22,7 +23,7 @@ import {
 } from "./setting-values.ts";
 
 /** The settings of a service: by flag, else by environment variable, else by default. */
-export interface Config {
+export interface Config extends KubernetesConfig {
   readonly home: string;
   readonly dags: string;
   readonly host: string;
@@ -34,11 +35,11 @@ export interface Config {
   readonly databaseConnections: number;
   /** The executor of tasks that name none. */
   readonly executor: string;
-  /** Executors besides "local" and "queue", by name. */
+  /** Executors besides "local", "queue" and "kubernetes", by name. */
   readonly executors: Readonly<Record<string, GivenExecutor>>;
   /** The address of the Redis of the queue executor. Undefined: there is no queue executor. */
   readonly redisUrl: string | undefined;
-  /** Maximum number of attempts that a scheduler has in the queues or on workers. */
+  /** Maximum number of attempts that a scheduler has in the queues, on workers or in pods. */
   readonly queueParallelism: number;
   /** Warm task processes; 0 starts a fresh process for each task, without a limit. */
   readonly parallelism: number;
@@ -98,7 +99,7 @@ export interface ConfigSources {
 }
 
 /** One setting: its sources, and how its text is parsed. */
-interface Setting<T> {
+export interface Setting<T> {
   readonly flag: string;
   readonly variable: string;
   readonly fallback: string | undefined;
@@ -269,6 +270,7 @@ const SETTINGS: Settings = {
     fallback: "pretty",
     read: (text) => oneOf(text, ["pretty", "json"] as const),
   },
+  ...KUBERNETES_SETTINGS,
 };
 
 export function readConfig(sources: ConfigSources = {}): Config {
@@ -286,45 +288,8 @@ export function readConfig(sources: ConfigSources = {}): Config {
     if (text === undefined) return undefined as Config[Name];
     return readFrom(source, () => setting.read(text, cwd));
   };
-  return {
-    home: value("home"),
-    dags: value("dags"),
-    host: value("host"),
-    port: value("port"),
-    publicUrl: value("publicUrl"),
-    databaseUrl: value("databaseUrl"),
-    databaseConnections: value("databaseConnections"),
-    executor: value("executor"),
-    executors: value("executors"),
-    redisUrl: value("redisUrl"),
-    queueParallelism: value("queueParallelism"),
-    parallelism: value("parallelism"),
-    streamingSlots: value("streamingSlots"),
-    taskUser: value("taskUser"),
-    taskEnv: value("taskEnv"),
-    stopGraceMs: value("stopGraceMs"),
-    drainMs: value("drainMs"),
-    maxMapLength: value("maxMapLength"),
-    outputStore: value("outputStore"),
-    logStore: value("logStore"),
-    outputInlineLimit: value("outputInlineLimit"),
-    outputLimit: value("outputLimit"),
-    triggererCapacity: value("triggererCapacity"),
-    triggererMemoryMb: value("triggererMemoryMb"),
-    triggererQueues: value("triggererQueues"),
-    signals: value("signals"),
-    signalsToken: value("signalsToken"),
-    signalsCa: value("signalsCa"),
-    signalsClientCert: value("signalsClientCert"),
-    signalsClientKey: value("signalsClientKey"),
-    signalsPort: value("signalsPort"),
-    signalsTlsCert: value("signalsTlsCert"),
-    signalsTlsKey: value("signalsTlsKey"),
-    signalsTlsCa: value("signalsTlsCa"),
-    onFailure: value("onFailure"),
-    logLevel: value("logLevel"),
-    logFormat: value("logFormat"),
-  };
+  const values = Object.keys(SETTINGS).map((name) => [name, value(name as ConfigName)]);
+  return Object.fromEntries(values) as Config;
 }
 
 /** For services that run beside others and so cannot bring their own database. */

@@ -2,13 +2,24 @@
  * The setting `TRADEWIND_EXECUTORS`: further executors, by the names that tasks use, as one JSON object. It is one variable
  * and not a file, because it names the same things on every machine, like the other settings, and may hold a password.
  */
+import { isAbsolute } from "node:path";
 import type { Json } from "@tradewind/sdk/manifest";
 import { nearest } from "@tradewind/sdk/wording";
-import { redisUrl as checkedRedisUrl, Unfit } from "./setting-values.ts";
+import { namespaces } from "./kubernetes-settings.ts";
+import { redisUrl as checkedRedisUrl, publicUrl, Unfit } from "./setting-values.ts";
 
 /** An executor as the setting names it: what is missing has the default of its type. */
 export type GivenExecutor =
   | { readonly type: "queue"; readonly redisUrl?: string; readonly parallelism?: number }
+  | {
+      readonly type: "kubernetes";
+      readonly podTemplate?: string;
+      readonly executionUrl?: string;
+      /** The path of a kubeconfig. */
+      readonly kubeconfig?: string;
+      readonly namespaces?: readonly string[];
+      readonly parallelism?: number;
+    }
   | {
       readonly type: "module";
       /** The name of a package, or a path. */
@@ -76,6 +87,22 @@ const TYPES: Readonly<Record<string, (given: Members, bad: Bad) => GivenExecutor
     const { redisUrl } = given;
     return { type: "queue", ...limitOf(given, bad), ...(redisUrl !== undefined && addressOf(redisUrl, bad)) };
   },
+  kubernetes: (given, bad) => {
+    const keys = ["type", "podTemplate", "executionUrl", "kubeconfig", "namespace", "parallelism"];
+    refuseUnknown(given, keys, bad);
+    const text = <T>(key: string, read: (text: string) => T): T | undefined => {
+      const value = given[key];
+      if (value === undefined) return undefined;
+      return checked(key, () => read(String(value)), bad);
+    };
+    const settings = {
+      podTemplate: text("podTemplate", absolute),
+      executionUrl: text("executionUrl", publicUrl),
+      kubeconfig: text("kubeconfig", absolute),
+      namespaces: text("namespace", namespaces),
+    };
+    return { type: "kubernetes", ...limitOf(given, bad), ...settings };
+  },
 };
 
 function ofModule(given: Members, bad: Bad): GivenExecutor {
@@ -94,11 +121,21 @@ function limitOf({ parallelism }: Members, bad: Bad): { readonly parallelism?: n
 }
 
 function addressOf(url: unknown, bad: Bad): { readonly redisUrl: string } {
+  return { redisUrl: checked("redisUrl", () => checkedRedisUrl(String(url)), bad) };
+}
+
+function checked<T>(key: string, read: () => T, bad: Bad): T {
   try {
-    return { redisUrl: checkedRedisUrl(String(url)) };
+    return read();
   } catch (error) {
-    throw bad(`redisUrl ${(error as Error).message.replace(/\.$/, "")}`);
+    throw bad(`${key} ${(error as Error).message.replace(/\.$/, "")}`);
   }
+}
+
+/** The setting is the same for processes with other working directories. */
+function absolute(path: string): string {
+  if (isAbsolute(path) && !path.includes("\0")) return path;
+  throw new Unfit("must be the whole path of a file.");
 }
 
 function refuseUnknown(given: Members, known: readonly string[], bad: Bad): void {

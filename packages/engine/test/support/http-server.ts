@@ -11,6 +11,8 @@ export interface TestHttpServer {
     readonly url: string;
     readonly headers: IncomingMessage["headers"];
     readonly body: string;
+    /** Of the client: the same for all requests of a connection. */
+    readonly port: number;
   }[];
   answer: (request: IncomingMessage, response: ServerResponse) => void;
   down(): Promise<void>;
@@ -24,7 +26,8 @@ export async function httpServer(answer: TestHttpServer["answer"]): Promise<Test
     server = createServer(async (request, response) => {
       let body = "";
       for await (const chunk of request) body += chunk;
-      requests.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers, body });
+      const { headers, method = "", socket, url = "" } = request;
+      requests.push({ method, url, headers, body, port: socket.remotePort ?? 0 });
       it.answer(request, response);
     });
     return new Promise<number>((resolve) => {

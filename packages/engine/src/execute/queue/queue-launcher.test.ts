@@ -27,7 +27,12 @@ async function open({ sendTimeoutMs = 1_000, server = redis } = {}) {
     sendTimeoutMs,
   });
   await launcher.start({
+    executor: "queue",
     logger: silentLogger,
+    installation: async () => "test",
+    describe: async () => new Map(),
+    existing: async () => new Set(),
+    failed: async () => {},
     unclaimed: (page) => unclaimedAssignments(db, "queue", page),
     launchToken: () => "",
     lost: async () => {},

@@ -23,7 +23,17 @@ async function launcher(name: string, source: string, options = {}): Promise<Mod
 
 function host(errors: unknown[] = []): LauncherHost {
   const logger: Logger = { ...silentLogger, error: (message, fields) => errors.push([message, fields]) };
-  return { logger, unclaimed: async () => [], launchToken: (id) => `token of ${id}`, lost: async () => {} };
+  return {
+    executor: "acme",
+    logger,
+    installation: async () => "one",
+    describe: async () => new Map(),
+    existing: async () => new Set(),
+    unclaimed: async () => [],
+    launchToken: (id) => `token of ${id}`,
+    lost: async () => {},
+    failed: async () => {},
+  };
 }
 
 it("creates the class of the module with its options, and passes launches on", async () => {

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DatabaseFaults } from "../../../test/support/faulty-database.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
+import { LogFolder } from "../../log/log-folder.ts";
 import { SecretBox } from "../../secret/secret-box.ts";
 import { silentLogger } from "../../service/logger.ts";
 import { adhoc, type Database } from "../../store/database/database.ts";
@@ -28,6 +29,7 @@ async function open() {
     ...{
       name: "far",
       type: "module",
+      logs: new LogFolder("/nowhere"),
       database: faults.database,
       launcher,
       parallelism: 3,

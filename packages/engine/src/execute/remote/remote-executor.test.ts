@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
+import { join } from "node:path";
 import { afterEach, beforeEach, expect, it } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { ExecutorUnderTest } from "../../../test/execute/executor-under-test.ts";
+import { LogFolder } from "../../log/log-folder.ts";
 import { silentLogger } from "../../service/logger.ts";
 import type { ExecutorConfig } from "../contract.ts";
 import type { Launcher, LauncherHost, LaunchRequest } from "./launcher.ts";
@@ -46,6 +48,7 @@ beforeEach(async () => {
   const options = {
     name: "pods",
     type: "module",
+    logs: new LogFolder(join(under.dir, "logs")),
     database,
     launcher,
     parallelism: 8,

@@ -7,7 +7,7 @@
  * starts another. If it dies after that, the next owner adopts the attempt and launches it again.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import { launchToken } from "../../secret/attempt-token.ts";
+import type { LogWriter } from "../../log/log-writer.ts";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
@@ -17,9 +17,7 @@ import {
   cancelAssignments,
   insertAssignments,
   type NewAssignment,
-  unclaimedAssignments,
 } from "../../store/execute/assignments.ts";
-import { reportLost } from "../../store/execute/reports.ts";
 import { dispatchFacts } from "../attempt/end-errors.ts";
 import type {
   AdoptedAttempt,
@@ -30,6 +28,7 @@ import type {
   RemoteAttempts,
 } from "../contract.ts";
 import type { Launcher, LaunchRequest } from "./launcher.ts";
+import { launcherHost } from "./launcher-host.ts";
 import { WriteQueue } from "./write-queue.ts";
 
 export interface RemoteExecutorOptions {
@@ -40,6 +39,7 @@ export interface RemoteExecutorOptions {
   /** Maximum number of attempts in flight, running or waiting for a worker. */
   readonly parallelism: number;
   readonly logger: Logger;
+  readonly logs: LogWriter;
   readonly secretBox: SecretBox;
   /** Cancels were stored: the API servers have to notify workers. */
   readonly onCancels: () => void;
@@ -87,13 +87,7 @@ export class RemoteExecutor implements Executor, RemoteAttempts {
 
   async start(report: (event: ExecutorEvent) => void): Promise<void> {
     this.#report = report;
-    const { database, launcher, logger, name, secretBox } = this.#options;
-    await launcher.start({
-      logger,
-      unclaimed: (page) => unclaimedAssignments(database, name, page),
-      launchToken: (id) => launchToken(secretBox, id),
-      lost: (reasons) => reportLost(database, reasons),
-    });
+    await this.#options.launcher.start(launcherHost(this.#options));
   }
 
   submit(assignments: readonly Assignment[]): void {

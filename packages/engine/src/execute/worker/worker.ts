@@ -93,7 +93,6 @@ export class Worker {
   /** It drains because its process stops. */
   #isStopping = false;
   #state: "new" | "running" | "stopping" | "stopped" = "new";
-  #heartbeats: Promise<void> = Promise.resolve();
   #onEmpty: (() => void) | null = null;
 
   constructor(options: WorkerOptions) {
@@ -125,7 +124,7 @@ export class Worker {
     await this.#register(signal);
     this.#state = "running";
     await this.#options.executor.start((event) => this.#onEvent(event));
-    this.#heartbeats = this.#beat();
+    void this.#beat();
   }
 
   /** Claims and runs an assignment. Resolves when it has ended here. False: it is not to be run by this worker. */
@@ -181,7 +180,8 @@ export class Worker {
       // Its lease expires.
       this.#options.logger.warn("cannot sign off", { error: messageOf(error) }),
     );
-    await within(Promise.all([signOff, this.#heartbeats]), LAST_CALLS_MS);
+    // The API may hold a heartbeat for seconds: it ends with the connection.
+    await within(signOff, LAST_CALLS_MS);
   }
 
   async #register(signal?: AbortSignal): Promise<void> {

@@ -225,6 +225,35 @@ export async function deleteAssignments(db: Connection, ids: readonly string[]):
   if (ids.length > 0) await db.rows(DELETE, [ids]);
 }
 
+const DESCRIBE = statement(
+  "assignment-describe",
+  `SELECT id, kind, task_id, map_index, content->'run'->>'dagId' AS dag_id, content->'run'->>'runId' AS run_id,
+     (content->>'tryNumber')::integer AS try_number
+   FROM assignment WHERE id = ANY($1::uuid[])`,
+);
+
+export interface DescribedAssignment {
+  readonly id: string;
+  readonly kind: AssignmentKind;
+  readonly task_id: string | null;
+  readonly map_index: number | null;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly try_number: number;
+}
+
+/** Those that exist. */
+export function describeAssignments(db: Connection, ids: readonly string[]): Promise<DescribedAssignment[]> {
+  return db.rows(DESCRIBE, [ids]);
+}
+
+const EXISTING = statement("assignment-existing", "SELECT id FROM assignment WHERE id = ANY($1::uuid[])");
+
+export async function existingAssignments(db: Connection, ids: readonly string[]): Promise<Set<string>> {
+  if (ids.length === 0) return new Set();
+  return new Set((await db.rows<{ id: string }>(EXISTING, [ids])).map(({ id }) => id));
+}
+
 export interface WaitingAssignment {
   readonly id: string;
   readonly queue: string;
@@ -240,6 +269,7 @@ const UNCLAIMED = statement(
   `SELECT id, queue, priority, config, created_at::text FROM assignment
    WHERE executor = $1 AND worker_job IS NULL AND created_at < now() - $2 * interval '1 millisecond'
      AND (queue, created_at, id) > ($3, $4::timestamptz, $5::uuid)
+     AND NOT EXISTS (SELECT FROM report r WHERE r.assignment_id = assignment.id AND r.type = 'ended')
    ORDER BY queue, assignment.created_at, id LIMIT $6`,
 );
 

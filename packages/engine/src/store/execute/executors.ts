@@ -29,7 +29,7 @@ export interface QueueWorkers {
 }
 
 /** A queue with waiting assignments that no live worker serves. */
-export interface UnservedQueue {
+interface UnservedQueue {
   readonly executor: string;
   readonly queue: string;
   readonly tasks: number;
@@ -97,7 +97,7 @@ const UNSERVED = statement(
 );
 
 /** @param executors Those whose attempts wait for workers. */
-export function unservedQueues(
+function unservedQueues(
   connection: Connection,
   executors: readonly string[],
   limit: number,

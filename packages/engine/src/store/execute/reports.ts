@@ -50,21 +50,32 @@ export async function insertReports(db: Connection, reports: readonly NewReport[
   return new Set(rows.filter((row) => row.is_held).map((row) => row.id));
 }
 
-/** An assignment ended without a report of its worker, e.g. because its pod is gone. */
-const REPORT_LOST = statement(
-  "report-lost",
-  `WITH lost AS (
+/** An assignment ended without a report of its worker, e.g. because its pod is gone. Returns where to log that. */
+const REPORT_END = statement(
+  "report-end",
+  `WITH stored AS (
      INSERT INTO report (assignment_id, type, content, at)
-     SELECT a.id, 'ended', json_build_object('lost', u.reason), now()
-     FROM unnest($1::uuid[], $2::text[]) AS u(id, reason) JOIN assignment a ON a.id = u.id
+     SELECT a.id, 'ended', u.content, now()
+     FROM unnest($1::uuid[], $2::json[]) AS u(id, content) JOIN assignment a ON a.id = u.id
      ON CONFLICT (assignment_id, type) DO NOTHING RETURNING assignment_id
    )
-   SELECT assignment_id, pg_notify('tradewind', 'reports') FROM lost`,
+   SELECT a.id, a.content->>'logKey' AS log_key, pg_notify('tradewind', 'reports')
+   FROM stored JOIN assignment a ON a.id = stored.assignment_id`,
 );
 
-/** @param lost Reasons by assignment. Any process may report a loss; an earlier end counts. */
-export async function reportLost(db: Connection, lost: ReadonlyMap<string, string>): Promise<void> {
-  if (lost.size > 0) await db.rows(REPORT_LOST, [[...lost.keys()], [...lost.values()]]);
+export interface ReportedEnd {
+  readonly id: string;
+  readonly log_key: string;
+}
+
+/**
+ * @param ends Contents by assignment. Any process may report such an end; one that was reported before counts.
+ * @returns Those that count.
+ */
+export async function reportEnds(db: Connection, ends: ReadonlyMap<string, Json>): Promise<ReportedEnd[]> {
+  if (ends.size === 0) return [];
+  const contents = [...ends.values()].map((content) => JSON.stringify(content));
+  return await db.rows<ReportedEnd>(REPORT_END, [[...ends.keys()], contents]);
 }
 
 /** What workers that have ended still had. The reports of a dead worker are not awaited. */

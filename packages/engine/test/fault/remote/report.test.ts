@@ -1,6 +1,6 @@
 /** A worker's report, and the batch that applies it: each dies before or after, loses the answer, meets another, is late. */
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
-import { reportLost } from "../../../src/store/execute/reports.ts";
+import { reportEnds } from "../../../src/store/execute/reports.ts";
 import { expireDeadJobs } from "../../../src/store/job/job-lease.ts";
 import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
 import type { Claim, ScriptedWorker } from "../../support/scripted-worker.ts";
@@ -101,7 +101,10 @@ describe("the worker", () => {
     for (let round = 0; round < 5; round++) {
       const { claim, run, worker } = await claimed();
       const { id } = claim.assignment;
-      await Promise.all([worker.succeeded(claim, 7), reportLost(remote.rig.db, new Map([[id, "test"]]))]);
+      await Promise.all([
+        worker.succeeded(claim, 7),
+        reportEnds(remote.rig.db, new Map([[id, { lost: "test" }]])),
+      ]);
       await remote.is("SELECT 1 WHERE NOT EXISTS (SELECT FROM assignment WHERE id = $1)", [id]);
       if ((await remote.lost(run, "work")).length === 0) await countsOnce(run, 7);
       else await worker.succeeded(await worker.take(await remote.assigned(run, "work")), 7);
