@@ -199,6 +199,17 @@ describe.each(ROUTES)("%s", (route) => {
   });
 });
 
+it("refuses a worker whose token was revoked while it was in use", async () => {
+  const token = await newToken("worker");
+  const [row] = await tw.database.rows<{ id: number }>(NEWEST_TOKEN);
+  const worker = await newWorker(token);
+  const mine = await claimed(worker);
+  isServed(ROUTES[1]!, await call(ROUTES[1]!, mine));
+  await tw.database.transaction((tx) => deleteToken(tx, row!.id));
+  const until = performance.now() + 5_000;
+  while ((await call(ROUTES[1]!, mine)).statusCode !== 401) expect(performance.now()).toBeLessThan(until);
+});
+
 describe.each(WITH_WORKER)("%s", (route) => {
   it("refuses a worker that was registered with another token, or by a pod", async () => {
     isRefused(await call(route, { ...me, token: other.token }), 403, "WORKER_FOREIGN");

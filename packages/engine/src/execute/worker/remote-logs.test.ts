@@ -65,6 +65,14 @@ const DAGS = (root: string) => `
     });
   });
 
+  export const late = dag("late", {}, (d) => {
+    d.task("t", { retries: 0 }, async (_, ctx) => {
+      ctx.log.info("begun");
+      await opened("late");
+      ctx.log.info("last");
+    });
+  });
+
   export const quick = dag("quick", {}, (d) => {
     for (let n = 0; n < 20; n++) d.task("t" + n, (_, ctx) => ctx.log.info("only " + n));
   });
@@ -144,8 +152,8 @@ describe("logs of tasks on a worker", () => {
     const seconds = (performance.now() - started) / 1_000;
     const lines = await linesIn(on.rig.root, "steady");
     expect(lines.filter(({ source }) => source === "task")).toHaveLength(400);
-    // Four per second; each of the four ends may be sent at once.
-    expect(on.proxy.count(LOGS)).toBeLessThanOrEqual(4 * seconds + 8);
+    // Four per second, and a few at each of the four ends, which are sent at once.
+    expect(on.proxy.count(LOGS)).toBeLessThanOrEqual(4 * seconds + 12);
   });
 
   it("have no line twice if answers are lost, and no line missing", async () => {
@@ -176,6 +184,21 @@ describe("logs of tasks on a worker", () => {
       .filter(({ source }) => source === "stdout")
       .map(({ message }) => message?.split(" ")[0]);
     expect(numbers).toEqual(Array.from({ length: 4_000 }, (_, i) => `${i}`));
+  });
+
+  it("precede the end of a task that ends while the API is away, however long", async () => {
+    const run = await on.rig.trigger("late");
+    const lines = async () => on.logLines("late", await runId(run), "t");
+    await on.rig.until(async () => (await lines()).includes("begun"), "the first line");
+    await on.stopApi();
+    on.proxy.requests.length = 0;
+    await go("late");
+    await on.rig.until(async () => on.proxy.requests.includes(LOGS), "the last lines");
+    // Longer than an executor waits for a log on its own disk.
+    await new Promise((resolve) => setTimeout(resolve, 2_500));
+    await on.startApi();
+    expect(await on.rig.ended(run)).toBe("success");
+    expect((await lines()).slice(1)).toEqual(["begun", "last", "Succeeded."]);
   });
 
   it("that cannot be stored do not fail the task", async () => {
