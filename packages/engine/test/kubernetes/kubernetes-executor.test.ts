@@ -48,15 +48,15 @@ const DAGS = {
       d.task("measure", { inputs: { text } }, ({ text }) => text.length);
     });
     export const secrets = dag("secrets", { defaults }, (d) => {
-      d.task("look", () => {
-        const read = (pid) => {
-          try {
-            return readFileSync("/proc/" + pid + "/environ", "utf8");
-          } catch {
-            return "";
-          }
-        };
-        return [JSON.stringify(process.env), read("self"), read(process.ppid)].join("\\n");
+      const env = [{ name: "TRADEWIND_TASK_USER", value: "root" }];
+      const podOverride = { spec: { containers: [{ name: "task", env }] } };
+      d.task("look", { executorConfig: { podOverride } }, () => {
+        const seen = [JSON.stringify(process.env)];
+        for (let pid = process.pid; pid > 1 && seen.length < 4; ) {
+          seen.push(readFileSync("/proc/" + pid + "/environ", "utf8").replaceAll("\\0", "\\n"));
+          pid = Number(readFileSync("/proc/" + pid + "/stat", "utf8").split(" ")[3]);
+        }
+        return seen;
       });
     });
     export const configured = dag("configured", { defaults }, (d) => {
@@ -167,13 +167,16 @@ describe.skipIf(usesExistingCluster)("Kubernetes executor", () => {
       expect(await rig.output(run, "measure")).toBe(3_000_000);
     });
 
-    it("shows its tasks no token and no setting of the engine", async () => {
+    it("shows tasks of the same account no token and no setting of the engine", async () => {
       const { kube, rig } = await start();
       const run = await rig.trigger("secrets");
-      expect(await kube.ended(run)).toBe("success");
-      const seen = String(await rig.output(run, "look"));
-      expect(seen).toContain("PATH");
-      expect(seen).not.toMatch(/twl_|TRADEWIND_LAUNCH_TOKEN|TRADEWIND_URL/);
+      await kube.ended(run);
+      expect((await rig.tasks(run))["look"]).toMatchObject({ state: "success", reason: null });
+      const seen = (await rig.output(run, "look")) as string[];
+      // Its own, and those of its process, its supervisor and the node.
+      expect(seen).toHaveLength(4);
+      for (const each of seen.slice(0, 3)) expect(each).toContain("PATH");
+      expect(seen.slice(0, 3).join()).not.toMatch(/twl_|TRADEWIND_LAUNCH_TOKEN|TRADEWIND_URL/);
     });
   });
 
@@ -240,7 +243,7 @@ describe.skipIf(usesExistingCluster)("Kubernetes executor", () => {
     it.each([
       ["evicted", "its pod ended: Evicted"],
       ["deleted by force", "its pod was deleted"],
-      ["deleted", "its worker"],
+      ["deleted", "the executor is stopping"],
       ["killed", "exit code 137"],
     ])("starts its task again in the same try when it is %s", async (how, reason) => {
       const { kube, rig } = await start();

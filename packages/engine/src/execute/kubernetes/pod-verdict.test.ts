@@ -91,6 +91,17 @@ describe("a pod that is not ended", () => {
   });
 });
 
+it("waits a moment for the reason of the pod when only the task container has ended", () => {
+  const containerStatuses = [
+    status({ running: {} }, "proxy"),
+    ended(1, { reason: "Error", message: "no token" }),
+  ];
+  expect(verdict({ phase: "Running", containerStatuses })).toMatchObject({
+    kind: "running",
+    trouble: { afterMs: 3_000, end: { kind: "failed", message: expect.stringContaining("no token") } },
+  });
+});
+
 describe("an ended pod", () => {
   it.each<[string, V1PodStatus]>([
     ["that succeeded", { phase: "Succeeded", containerStatuses: [ended(0)] }],

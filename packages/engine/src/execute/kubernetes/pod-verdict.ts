@@ -47,6 +47,8 @@ const LOST_REASONS =
 const OWN_USE = /exceed(?:s|ed) (?:the|its|total)/i;
 /** SIGKILL and SIGTERM, as exit codes; and that of a worker that was stopped before its task ended. */
 const KILLED: ReadonlySet<number> = new Set([137, 143, 130]);
+/** How long after its task container a pod may take to end. */
+const PHASE_MS = 3_000;
 /** After the grace period of a deletion, the node has this long to report the end. */
 const DELETION_MARGIN_MS = 10_000;
 
@@ -57,8 +59,10 @@ export function podVerdict({ metadata, spec, status = {} }: V1Pod): PodVerdict {
   if (phase === "Succeeded") return SUCCEEDED;
   // Containers beside the task may still run.
   if (isTaskOver && task.state?.terminated?.exitCode === 0) return SUCCEEDED;
-  if (phase === "Failed" || isTaskOver)
-    return { kind: "ended", isSuccess: false, end: failedEnd({ spec, status }, task) };
+  if (phase === "Failed") return { kind: "ended", isSuccess: false, end: failedEnd({ spec, status }, task) };
+  // The status of the pod says more, e.g. that it was evicted. While other containers run, there will be none.
+  if (isTaskOver)
+    return { kind: "running", trouble: { afterMs: PHASE_MS, end: failedEnd({ spec, status }, task) } };
   if (status.reason === "NodeLost")
     return { kind: "ended", isSuccess: false, end: lost(`its node is lost${said(status.message)}`) };
   const trouble = metadata?.deletionTimestamp
@@ -128,9 +132,9 @@ function failedEnd({ spec, status = {} }: V1Pod, task: V1ContainerStatus | undef
     const much = limit === undefined ? "ran out of memory" : `exceeded its memory limit of ${limit}`;
     return failed("TASK_OUT_OF_MEMORY", `Container "${over.name}" ${much} (OOMKilled)${said(words)}`);
   }
-  const how = `container "${over.name}" ended with exit code ${exitCode} (${why})${said(words)}`;
+  const how = `container "${over.name}" ended with exit code ${exitCode} (${why})`;
   if (KILLED.has(exitCode)) return lost(how);
-  return failed("POD_FAILED", `The pod failed: ${how}`);
+  return failed("POD_FAILED", `The pod failed: ${how}${said(words)}`);
 }
 
 function deletion(graceSeconds: number): PodTrouble {
