@@ -7,6 +7,14 @@ export { DagFolder, isCodeFile } from "./bundle/dag-files.ts";
 export { forgetfulFiles } from "./bundle/file-ledger.ts";
 export { provideRequirements } from "./code/bundle-folder.ts";
 export { withHint } from "./code/error-hints.ts";
+export type {
+  LaunchedTask,
+  Launcher,
+  LauncherHost,
+  LaunchFailure,
+  LaunchRequest,
+  UnclaimedAssignment,
+} from "./execute/remote/launcher.ts";
 export { startApi } from "./process/api.ts";
 export { startBackfillRunner } from "./process/backfill.ts";
 export { CLEANABLE, clean } from "./process/clean.ts";

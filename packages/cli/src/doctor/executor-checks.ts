@@ -7,7 +7,7 @@ export async function* checkExecutors(client: Client): AsyncGenerator<Check> {
 }
 
 /** One line per executor: its load, or what keeps it from starting tasks. */
-export function* judgeExecutors(executors: readonly Executor[]): Generator<Check> {
+function* judgeExecutors(executors: readonly Executor[]): Generator<Check> {
   for (const { name, problems, running, slots, waiting } of executors) {
     const check = `executor ${name}`;
     if (problems.length === 0) {

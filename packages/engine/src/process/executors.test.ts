@@ -31,7 +31,7 @@ it.each([
   [{ TRADEWIND_EXECUTORS: "gpu" }, /^TRADEWIND_EXECUTORS is not a JSON object of executors by name/],
   [
     executors({ gpu: { type: "celery" } }),
-    /invalid executor "gpu": its type must be "queue"; .* give a "module"/,
+    /invalid executor "gpu": its type must be "queue" or "kubernetes"; .* give a "module"/,
   ],
   [executors({ gpu: {} }), /invalid executor "gpu": its type must be "queue"/],
   [

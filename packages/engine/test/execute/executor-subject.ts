@@ -7,6 +7,7 @@ import { EXAMPLE_DAGS } from "../../src/execute/conformance/conformance.ts";
 import { MESSAGE, PREFIX } from "../../src/execute/queue/queue-connection.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { createApi } from "../../src/process/api.ts";
+import { openLogs } from "../../src/process/log-store.ts";
 import { createTriggerer } from "../../src/process/triggerer.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { resolveConfig } from "../../src/service/config.ts";
@@ -48,7 +49,8 @@ async function openSite(): Promise<Site> {
   const wakeUps = new WakeUps(database);
   const secretBox = new SecretBox([Buffer.from(SECRET_KEY, "base64url")]);
   const home = await openHome(config.home);
-  const parts = { config, database, home, logger: silentLogger, secretBox, wakeUps };
+  const logs = await openLogs(config);
+  const parts = { config, database, home, logger: silentLogger, logs, secretBox, wakeUps };
   const { api, close } = await createApi({ ...parts, workerLeaseMs: WORKER_LEASE_MS });
   const triggerer = createTriggerer(parts);
   await Promise.all([api.start(), triggerer.start()]);

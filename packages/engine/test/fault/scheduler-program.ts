@@ -39,7 +39,7 @@ const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
 const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
 const logs = new LogFolder(home.logs);
 const executors = createExecutors(
-  { config, database, home, logger, secretBox, wakeUps },
+  { config, database, home, logger, logs, secretBox, wakeUps },
   {
     parallelism: config.parallelism,
     outputs,

@@ -32,7 +32,7 @@ export const RUN_CASES: Readonly<Record<string, (parts: CaseParts) => Promise<vo
     assert.ok(start_date !== null && end_date !== null && start_date <= end_date);
   },
 
-  "fail: a task that throws is retried, then failed; other ends are told apart": async ({
+  "fail: a task that throws is retried, then failed; other ends are distinguished": async ({
     subject,
     witness,
   }) => {
@@ -55,7 +55,7 @@ export const RUN_CASES: Readonly<Record<string, (parts: CaseParts) => Promise<vo
     assert.match(exit.reason ?? "", /TASK_PROCESS_DIED|exit code 3/);
   },
 
-  "cancel: the task of a cancelled run is told within a second, and its process ends": async ({
+  "cancel: the task of a cancelled run is notified within a second, and its process ends": async ({
     subject,
     witness,
   }) => {
@@ -66,7 +66,7 @@ export const RUN_CASES: Readonly<Record<string, (parts: CaseParts) => Promise<vo
     await run.cancel();
     await witness.gone(start);
     const took = performance.now() - began;
-    assert.ok(took < 1_000, `the task was told after ${Math.round(took)} ms`);
+    assert.ok(took < 1_000, `the task was notified after ${Math.round(took)} ms`);
     await run.ends("failed");
     assert.equal((await run.task("held")).state, "failed");
     assert.deepEqual(witness.notes(run.id, "end"), []);

@@ -160,7 +160,7 @@ it("takes a pod that exists for its own: an answer was lost", async () => {
   expect([server.pods.length, refused]).toEqual([1, []]);
 });
 
-describe("a refusal for good", () => {
+describe("a permanent refusal", () => {
   it.each<[string, number, string]>([
     ["422 Invalid", 422, 'Pod "a" is invalid: spec.containers[0].image: Required value'],
     ["400 for an unknown field", 400, 'strict decoding error: unknown field "spec.containers[0].resorces"'],

@@ -54,7 +54,7 @@ async function running(dagId = "one", task = "work"): Promise<Running> {
   return { run, id, worker, claim };
 }
 
-/** The worker is told to stop the attempt. */
+/** The worker is notified to stop the attempt. */
 async function isTold({ id, worker }: Omit<Running, "claim">): Promise<void> {
   const { cancels, superseded } = await worker.beat([id]);
   expect([...superseded, ...cancels.map((each) => each.id)]).toContain(id);
