@@ -100,7 +100,7 @@ export class WorkerRig {
     await api?.stop();
   }
 
-  /** Resolves when the worker is registered. Stopped with the rig. */
+  /** Resolves when the worker is registered. `finished`: it has to stop. Stopped with the rig. */
   async worker(
     options: {
       readonly slots?: number;
@@ -108,7 +108,7 @@ export class WorkerRig {
       readonly ca?: string;
       readonly queues?: readonly string[];
     } = {},
-  ): Promise<{ readonly home: string; stop(): Promise<void> }> {
+  ): Promise<{ readonly home: string; readonly finished: Promise<void>; stop(): Promise<void> }> {
     const { ca, queues = ["default"], slots = 4, url = this.proxy.url } = options;
     const home = await mkdtemp(join(tmpdir(), "tradewind-worker-"));
     const env = { TRADEWIND_LOG_LEVEL: process.env.TRADEWIND_TEST_LOG ? "debug" : "error" };
@@ -126,7 +126,7 @@ export class WorkerRig {
       await rm(home, { recursive: true, force: true });
     };
     this.#undo.push(stop);
-    return { home, stop };
+    return { home, finished: started.finished, stop };
   }
 
   /** A request to the API, not through the proxy. */

@@ -23,7 +23,13 @@ export function executionRoute({ database, secretBox }: Pick<ApiOptions, "databa
     otherwise: async (request: FastifyRequest): Promise<Principal | null> => {
       const token = bearer(request.headers.authorization);
       const assignment = token === null ? null : readLaunchToken(secretBox, token);
-      if (token === null || assignment === null || !(await isLaunched(database, assignment))) return null;
+      if (token === null || assignment === null) return null;
+      if (!(await isLaunched(database, assignment)))
+        throw new Problem(
+          410,
+          "ASSIGNMENT_ENDED",
+          `Assignment ${assignment} has ended: there is nothing to do`,
+        );
       return { tokenId: NO_TOKEN, name: `assignment ${assignment}`, role: "worker", token, assignment };
     },
   } as const;

@@ -4,7 +4,10 @@ import { type AddressInfo, connect } from "node:net";
 import { afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { ApiProxy } from "../../../test/support/api-proxy.ts";
 import { certificate } from "../../../test/support/certificates.ts";
+import { isAlive } from "../../../test/support/process-alive.ts";
 import { WorkerRig } from "../../../test/support/worker-rig.ts";
+import { createToken, deleteToken } from "../../store/access/tokens.ts";
+import { adhoc } from "../../store/database/database.ts";
 import { ExecutionClient } from "./execution-client.ts";
 
 const PROXY_VARIABLES = ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
@@ -18,6 +21,9 @@ const DAGS = `
       return "x".repeat(3_000_000);
     });
     d.task("read", { inputs: { big } }, ({ big }) => big.length);
+  });
+  export const endless = dag("endless", {}, (d) => {
+    d.task("t", () => new Promise((resolve) => setTimeout(resolve, 3_600_000)));
   });
 `;
 
@@ -138,6 +144,22 @@ describe("a worker", () => {
     expect(on.proxy.requests.length).toBeGreaterThan(5);
     expect(proxy.requests).toHaveLength(on.proxy.requests.length);
     expect([...proxy.authorizations]).toEqual([AUTHORIZATION]);
+  });
+
+  it("stops its tasks and ends when its token is revoked", async () => {
+    const worker = await on.worker();
+    const run = await on.rig.trigger("endless");
+    await on.rig.until(async () => (await on.rig.states(run)).t === "running", "the task");
+    const [row] = await on.rig.db.rows<{ id: number }>(
+      adhoc("SELECT id FROM api_token WHERE role = 'worker'"),
+    );
+    await on.rig.db.transaction((tx) => deleteToken(tx, row!.id));
+    await worker.finished;
+    await worker.stop();
+    const { pid } = (await on.rig.tasks(run)).t!;
+    expect(isAlive(pid!)).toBe(false);
+    // Its lease expires; the task is started again where another worker serves its queue.
+    await createToken(on.rig.db, { name: "w", token: on.workerToken, role: "worker", expiresAt: null });
   });
 
   it.each(["127.0.0.1", "*", "10.0.0.1,127.0.0.1"])(

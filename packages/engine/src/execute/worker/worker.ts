@@ -39,7 +39,7 @@ export interface WorkerOptions {
   readonly onRegistered?: (facts: { readonly outputLimits: OutputLimits }) => void;
   /** It is to start nothing more, or may start assignments again. */
   readonly onDraining?: (isDraining: boolean) => void;
-  /** A user has removed it: everything is started elsewhere, and the process has to stop. */
+  /** A user has removed it, or revoked its token: everything is started elsewhere, and the process has to stop. */
   readonly onRemoved?: () => void;
 }
 
@@ -54,6 +54,13 @@ const RETRY_MS = 500;
 const LAST_CALLS_MS = 3_000;
 /** The start of a short attempt is reported with its end. */
 const START_WAIT_MS = 25;
+
+/** Answers to a heartbeat after which the worker does not register again. */
+const LEAVE: Readonly<Record<string, string>> = {
+  ASSIGNMENT_ENDED: "the assignment of this pod has ended",
+  UNAUTHENTICATED: "the token of this worker was revoked or has expired",
+  WORKER_REMOVED: "the worker was removed",
+};
 
 interface Registered {
   readonly worker: number;
@@ -233,7 +240,8 @@ export class Worker {
         this.#follow(orders);
       } catch (error) {
         if (!this.isWanted) return;
-        if (error instanceof ExecutionError && error.code === "WORKER_REMOVED") return this.#leave();
+        const reason = error instanceof ExecutionError ? LEAVE[error.code] : undefined;
+        if (reason !== undefined) return this.#leave(reason);
         if (error instanceof ExecutionError && error.code === "WORKER_EXPIRED") await this.#startOver();
         else {
           this.#outage.failed(error);
@@ -275,9 +283,9 @@ export class Worker {
     await this.#register();
   }
 
-  #leave(): void {
-    this.#options.logger.warn("removed: stopping all attempts", { attempts: this.size });
-    for (const id of this.#running.keys()) this.#cancel(id, "the worker was removed", { graceMs: 0 });
+  #leave(reason: string): void {
+    this.#options.logger.warn(`${reason}: stopping all attempts`, { attempts: this.size });
+    for (const id of this.#running.keys()) this.#cancel(id, reason, { graceMs: 0 });
     this.#options.onRemoved?.();
   }
 
