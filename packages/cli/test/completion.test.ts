@@ -61,6 +61,7 @@ describe("candidates", () => {
     expect(await completed("events list --dag hello --task gr")).toEqual(["greet"]);
     expect(await completed("pools show g")).toEqual(["gpu"]);
     expect(await completed("variables show ")).toEqual(["region"]);
+    expect(await completed("executors show ")).toEqual(["local"]);
   });
 
   it("completes no names and prints nothing if the server is unreachable or slow", async () => {

@@ -72,6 +72,7 @@ describe("tradewind workers", () => {
     const { stdout } = await tw.tw("workers", "list", "--queue", "gpu");
     expect(stdout).toMatch(/ID +NAME +STATE +RUNNING +SLOTS +FREE +HEARTBEAT +QUEUES/);
     expect((await tw.tw("workers", "list", "--queue", "other")).stderr).toBe("No workers match.\n");
+    expect((await tw.tw("__complete", "tradewind workers drain ")).stdout).toMatch(/^first\b/);
   });
 
   it("shows what a worker is running, and REST shows its host and job for the task instance", async () => {

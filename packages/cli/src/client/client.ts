@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { HttpError, networkError, placeOf } from "./http-error.ts";
 import type { Target } from "./target.ts";
 
-type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
+export type Query = Record<string, string | number | boolean | readonly string[] | null | undefined>;
 
 export interface Call {
   /** The beginning of an error message: `cannot list the DAGs`. */

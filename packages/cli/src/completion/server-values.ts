@@ -1,5 +1,6 @@
 /** Names read from the server: one request with a short timeout, because the shell waits for it. */
-import { type Client, path } from "../client/client.ts";
+import { type Client, path, type Query } from "../client/client.ts";
+import { LIVE } from "../client/workers.ts";
 import type { TypedLine } from "./command-line.ts";
 
 const TIMEOUT_MS = 800;
@@ -14,6 +15,7 @@ interface Source {
   /** The prefix filter of the endpoint, if it has one. */
   readonly prefix?: string;
   readonly order?: string;
+  readonly query?: Query;
   /** Other accepted words. */
   readonly also?: readonly string[];
 }
@@ -58,6 +60,8 @@ const SOURCES: Readonly<Record<string, Source>> = {
   "variables key": VARIABLES,
   "connections id": CONNECTIONS,
   "assets uri": ASSETS,
+  "executors name": below("executors", "name"),
+  worker: { ...below("workers", "name"), query: { state: LIVE } },
   "backfill id": { ...below("backfills", "id"), order: "-id" },
 };
 
@@ -74,6 +78,7 @@ export async function serverValues(
     const answer = await client().get<Record<string, Record<string, unknown>[]>>(where, {
       what: "cannot complete",
       query: {
+        ...source.query,
         limit: MOST,
         order_by: source.order,
         ...(source.prefix !== undefined && line.current !== "" && { [source.prefix]: line.current }),

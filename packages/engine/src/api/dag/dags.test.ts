@@ -235,7 +235,7 @@ describe("tasks, versions, sources, import errors", () => {
             teardown: { of: "make", failsRun: false },
           },
           { taskId: "g.h.z", upstream: ["make"], group: "g.h" },
-          { taskId: "make", role: "setup" },
+          { taskId: "make", role: "setup", executor: "pods", executorConfig: { image: "a" } },
         ],
         {
           groups: [
@@ -245,11 +245,19 @@ describe("tasks, versions, sources, import errors", () => {
         },
       ),
     );
+    const made = { executor: "pods", executor_config: { image: "a" } };
     const { tasks } = (await tw.call("GET", "/dags/placed/tasks?order_by=topological_index")).json();
     expect(tasks).toMatchObject([
-      { task_id: "make", topological_index: 0, role: "setup", task_group_path: [], teardown_of: null },
+      {
+        task_id: "make",
+        topological_index: 0,
+        role: "setup",
+        task_group_path: [],
+        teardown_of: null,
+        ...made,
+      },
       { task_id: "g.h.z", topological_index: 1, role: "work", task_group_path: ["g", "g.h"] },
-      { task_id: "a", topological_index: 2 },
+      { task_id: "a", topological_index: 2, executor: null, executor_config: {} },
       { task_id: "drop", topological_index: 3, role: "teardown", teardown_of: "make" },
     ]);
     await tw.call("DELETE", "/dags/placed");

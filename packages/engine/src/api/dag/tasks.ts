@@ -54,6 +54,8 @@ const taskDocument = z
     task_group_path: z.array(z.string()).describe("The enclosing groups, outermost first."),
     role: z.enum(["work", "setup", "teardown"]),
     teardown_of: z.string().nullable().describe("The setup of a teardown."),
+    executor: z.string().nullable().describe("Null: the default of the installation."),
+    executor_config: z.record(z.string(), z.any()).describe("Settings for the executor."),
     extra_links: z.array(z.string()),
   })
   .meta({ id: "TaskResponse" });
@@ -205,6 +207,8 @@ function show(manifest: DagManifest, task: TaskManifest): Omit<TaskDocument, Pla
     is_mapped: task.map !== undefined,
     role: task.role,
     teardown_of: task.teardown?.of ?? null,
+    executor: task.executor,
+    executor_config: { ...task.executorConfig },
     extra_links: [],
   };
 }
