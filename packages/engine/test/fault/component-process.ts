@@ -12,6 +12,8 @@ export interface Place {
   readonly ledger: string;
   /** Milliseconds: time to live, renewal, margin. */
   readonly lease?: readonly [number, number, number];
+  /** Further settings. */
+  readonly environment?: Readonly<Record<string, string>>;
 }
 
 /** The exit code of programs that could not start without the database. */
@@ -94,6 +96,7 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
       TRADEWIND_TASK_LEDGER: place.ledger,
       FAULT_LEASE: place.lease?.join(),
       ...environment,
+      ...place.environment,
     },
   });
   closeSync(log);

@@ -6,10 +6,10 @@
 
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { answerFrom } from "../../src/execute/attempt/answer-request.ts";
-import { LocalExecutor } from "../../src/execute/local/local-executor.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import { TimetableClient } from "../../src/plan/timetable-client.ts";
+import { createExecutors } from "../../src/process/executors.ts";
 import { fetchBundle } from "../../src/process/fetch-bundle.ts";
 import { createLargeOutputs } from "../../src/process/large-outputs.ts";
 import { LargeLengths } from "../../src/run/dispatch/large-lengths.ts";
@@ -31,25 +31,28 @@ const config = resolveConfig({});
 const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
 const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
-const secretBox = await SecretBox.load(home.secretKey);
+const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
 const database = Database.connect(requireDatabaseUrl(config, "scheduler"), { max: 6 });
 const wakeUps = new WakeUps(database);
 const outputs = createLargeOutputs(config, database);
 const Job = process.env.FAULT_JOB === "backfill" ? BackfillJob : SchedulerJob;
 const bundles = new BundleCache(home.bundles, (hash) => fetchBundle(database, hash));
 const logs = new LogFolder(home.logs);
+const executors = createExecutors(
+  { config, database, home, logger, secretBox, wakeUps },
+  {
+    parallelism: config.parallelism,
+    outputs,
+    answer: answerFrom(taskServices({ database, secretBox, check: checkEngineTrigger })),
+    bundles,
+    logs,
+    logger,
+  },
+);
 const scheduler = new Job({
   database,
-  executors: [
-    new LocalExecutor({
-      parallelism: config.parallelism,
-      outputs,
-      answer: answerFrom(taskServices({ database, secretBox, check: checkEngineTrigger })),
-      bundles,
-      logs,
-      logger,
-    }),
-  ],
+  executors: executors.all,
+  foreign: executors.foreign,
   lengths: new LargeLengths(outputs),
   bundles,
   timetables: (onPlanned: () => void) => new TimetableClient({ database, bundles, logger, onPlanned }),
@@ -58,6 +61,7 @@ const scheduler = new Job({
   wakeUps,
   version: VERSION,
   infraLossBudget: 10_000,
+  ...(config.drainMs !== undefined && { drainMs: config.drainMs, stopGraceMs: config.stopGraceMs }),
   ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
 });
 try {

@@ -1,0 +1,138 @@
+/** Installations for the conformance suite of executors: schedulers and workers are processes, which a case kills and stops. */
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { Queue } from "bullmq";
+import type { ExecutorSubject } from "../../src/execute/conformance/conformance.ts";
+import { EXAMPLE_DAGS } from "../../src/execute/conformance/conformance.ts";
+import { MESSAGE, PREFIX } from "../../src/execute/queue/queue-connection.ts";
+import { WakeUps } from "../../src/job/wake-up.ts";
+import { createApi } from "../../src/process/api.ts";
+import { createTriggerer } from "../../src/process/triggerer.ts";
+import { SecretBox } from "../../src/secret/secret-box.ts";
+import { resolveConfig } from "../../src/service/config.ts";
+import { newToken, openHome } from "../../src/service/home.ts";
+import { silentLogger } from "../../src/service/logger.ts";
+import { createToken, ensureAdminToken } from "../../src/store/access/tokens.ts";
+import { Database } from "../../src/store/database/database.ts";
+import type { ComponentProcess } from "../fault/component-process.ts";
+import { FaultInstallation } from "../fault/installation.ts";
+import { WorkerProcess } from "../fault/worker-process.ts";
+import { afterFile } from "../support/after-file.ts";
+import { redisServer } from "../support/redis-server.ts";
+import { testDatabase } from "../support/test-database.ts";
+
+const SECRET_KEY = Buffer.alloc(32, 7).toString("base64url");
+/** Short, so that a death is noticed soon: time to live, renewal, margin. */
+const LEASE = [3_000, 500, 800] as const;
+const WORKER_LEASE_MS = 3_000;
+const SETTINGS = { TRADEWIND_SECRET_KEY: SECRET_KEY, TRADEWIND_DRAIN: "3s", TRADEWIND_STOP_GRACE_MS: "1000" };
+
+interface Site {
+  readonly installation: FaultInstallation;
+  readonly url: string;
+  readonly token: string;
+  /** Starts another scheduler; its log folder is that of the API. */
+  scheduler(environment: Readonly<Record<string, string>>): Promise<ComponentProcess>;
+}
+
+/** An API, a triggerer and the example DAGs, without a scheduler. */
+async function openSite(): Promise<Site> {
+  const { url } = await testDatabase();
+  const installation = await FaultInstallation.open(url);
+  const token = newToken();
+  await ensureAdminToken(installation.db, token);
+  await installation.publishFiles(EXAMPLE_DAGS);
+  const place = installation.place("site", { lease: LEASE, parallelism: 8 });
+  const config = resolveConfig({ home: place.home, port: 0 }, {});
+  const database = Database.connect(url);
+  const wakeUps = new WakeUps(database);
+  const secretBox = new SecretBox([Buffer.from(SECRET_KEY, "base64url")]);
+  const home = await openHome(config.home);
+  const parts = { config, database, home, logger: silentLogger, secretBox, wakeUps };
+  const { api, close } = await createApi({ ...parts, workerLeaseMs: WORKER_LEASE_MS });
+  const triggerer = createTriggerer(parts);
+  await Promise.all([api.start(), triggerer.start()]);
+  opened.push(async () => {
+    await api.stop();
+    await triggerer.stop(0);
+    await close();
+    await wakeUps.close();
+    await database.close();
+  });
+  const scheduler = (environment: Readonly<Record<string, string>>) =>
+    installation.start({ ...place, environment: { ...SETTINGS, ...environment } });
+  return { installation, url: api.url, token, scheduler };
+}
+
+export async function localSubject(): Promise<ExecutorSubject> {
+  const { scheduler, token, url } = await openSite();
+  let current = await scheduler({});
+  const replace = async (end: (former: ComponentProcess) => unknown) => {
+    await end(current);
+    current = await scheduler({});
+  };
+  return {
+    url,
+    token,
+    isRemote: false,
+    killScheduler: () => replace((former) => former.kill()),
+    killRunner: () => replace((former) => former.kill()),
+    // It goes on while the next one starts.
+    stopRunner: () => replace((former) => void former.terminate()),
+    launchAgain: async () => {},
+  };
+}
+
+/** Two workers, so that a repeated message may reach another one. */
+export async function queueSubject(): Promise<ExecutorSubject> {
+  const [site, redis] = await Promise.all([openSite(), redisServer()]);
+  const { installation, token, url } = site;
+  const redisUrl = `redis://127.0.0.1:${redis.port}`;
+  const environment = { TRADEWIND_EXECUTOR: "queue", REDIS_URL: redisUrl };
+  const workerToken = `tw_${randomBytes(24).toString("base64url")}`;
+  await createToken(installation.db, { name: "worker", token: workerToken, role: "worker", expiresAt: null });
+  let started = 0;
+  const startWorker = () => {
+    const home = join(installation.root, `worker-${started++}`);
+    const place = { home, ledger: installation.ledger.path, url, token: workerToken, redisUrl, slots: 4 };
+    return installation.comeUp(() => new WorkerProcess({ ...place, environment: SETTINGS }));
+  };
+  let [scheduler] = await Promise.all([site.scheduler(environment), startWorker(), startWorker()]);
+  const runnerOf = async (attempt: string): Promise<ComponentProcess> => {
+    const sql = "SELECT j.pid FROM assignment a JOIN job j ON j.id = a.worker_job WHERE a.id = $1";
+    const [row] = await installation.sql<{ pid: number }>(sql, [attempt]);
+    const runner = [...installation.processes].find(({ pid }) => pid === row?.pid);
+    if (runner === undefined) throw new Error(`no worker has ${attempt}`);
+    return runner;
+  };
+  const queue = new Queue("default", { connection: { url: redisUrl }, prefix: PREFIX });
+  opened.push(() => queue.close());
+  return {
+    url,
+    token,
+    isRemote: true,
+    killScheduler: async () => {
+      await scheduler.kill();
+      scheduler = await site.scheduler(environment);
+    },
+    killRunner: async (attempt) => {
+      await (await runnerOf(attempt)).kill();
+      await startWorker();
+    },
+    stopRunner: async (attempt) => {
+      void (await runnerOf(attempt)).terminate();
+      await startWorker();
+    },
+    launchAgain: async (attempts) => {
+      // Otherwise the queue knows the message.
+      await redis.client.flushall();
+      await queue.addBulk(attempts.map((jobId) => ({ name: MESSAGE, data: {}, opts: { jobId } })));
+    },
+  };
+}
+
+const opened: (() => Promise<void>)[] = [];
+
+afterFile(async () => {
+  await Promise.all(opened.splice(0).map((close) => close()));
+});
