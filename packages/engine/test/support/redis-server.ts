@@ -16,8 +16,11 @@ export interface TestRedis {
   readonly client: Redis;
   /** Kills the server like the out-of-memory killer; its data stays. */
   down(): Promise<void>;
-  /** Starts it again on the same port, with the same data. */
-  up(): Promise<void>;
+  /** Starts it again on the same port, with the same data, or without any. */
+  up(how?: "as it was" | "empty"): Promise<void>;
+  /** It hangs, with open connections. */
+  pause(): void;
+  resume(): void;
   close(): Promise<void>;
 }
 
@@ -51,7 +54,10 @@ export async function redisServer(options: { readonly password?: string } = {}):
     port,
     client,
     down,
-    up: async () => {
+    pause: () => void child.kill("SIGSTOP"),
+    resume: () => void child.kill("SIGCONT"),
+    up: async (how = "as it was") => {
+      if (how === "empty") await rm(join(folder, "appendonlydir"), { recursive: true, force: true });
       child = await start(binary, [...settings, "--port", `${port}`]);
     },
     close,
