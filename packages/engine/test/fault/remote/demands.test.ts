@@ -192,9 +192,14 @@ describe("the queue executor", () => {
     const relay = await withheldAnswers(remote.redis.port);
     const launcher = new QueueLauncher({ url: `redis://127.0.0.1:${relay.port}`, sendTimeoutMs: 20_000 });
     const requests = (queue: string, count: number) =>
-      Array.from({ length: count }, () => ({ id: crypto.randomUUID(), queue, priority: 1 }));
+      Array.from({ length: count }, () => ({ id: crypto.randomUUID(), queue, priority: 1, config: null }));
     await launcher.start({
+      executor: "queue",
       logger: silentLogger,
+      installation: async () => "test",
+      describe: async () => new Map(),
+      existing: async () => new Set(),
+      failed: async () => {},
       unclaimed: async () => [],
       launchToken: () => "",
       lost: async () => {},
