@@ -1,5 +1,7 @@
 /** Installations for the conformance suite of executors: schedulers and workers are processes, which a case kills and stops. */
+import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
+import { once } from "node:events";
 import { join } from "node:path";
 import { Queue } from "bullmq";
 import type { ExecutorSubject } from "../../src/execute/conformance/conformance.ts";
@@ -9,6 +11,7 @@ import { WakeUps } from "../../src/job/wake-up.ts";
 import { createApi } from "../../src/process/api.ts";
 import { openLogs } from "../../src/process/log-store.ts";
 import { createTriggerer } from "../../src/process/triggerer.ts";
+import { launchToken } from "../../src/secret/attempt-token.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { newToken, openHome } from "../../src/service/home.ts";
@@ -129,6 +132,50 @@ export async function queueSubject(): Promise<ExecutorSubject> {
       // Otherwise the queue knows the message.
       await redis.client.flushall();
       await queue.addBulk(attempts.map((jobId) => ({ name: MESSAGE, data: {}, opts: { jobId } })));
+    },
+  };
+}
+
+/**
+ * The executor of a module whose options are the address of the API and a command that it runs, followed by `execute` and an id.
+ * @param command Starts `tradewind`.
+ */
+export async function commandSubject(module: string, command: readonly string[]): Promise<ExecutorSubject> {
+  const { installation, scheduler: startScheduler, token, url } = await openSite();
+  const drained = ["env", "TRADEWIND_DRAIN=3s", "TRADEWIND_STOP_GRACE_MS=1000", ...command];
+  const environment = {
+    TRADEWIND_EXECUTOR: "command",
+    TRADEWIND_EXECUTORS: JSON.stringify({ command: { module, options: { url, command: drained } } }),
+  };
+  let scheduler = await startScheduler(environment);
+  const signal = async (attempt: string, name: NodeJS.Signals) => {
+    const sql = "SELECT j.pid FROM assignment a JOIN job j ON j.id = a.worker_job WHERE a.id = $1";
+    const [row] = await installation.sql<{ pid: number }>(sql, [attempt]);
+    if (row === undefined) throw new Error(`no worker has ${attempt}`);
+    process.kill(row.pid, name);
+  };
+  const secretBox = new SecretBox([Buffer.from(SECRET_KEY, "base64url")]);
+  const again = async (id: string) => {
+    const [program = "", ...args] = [...command, "execute", id];
+    const env = {
+      PATH: process.env.PATH,
+      TRADEWIND_URL: url,
+      TRADEWIND_LAUNCH_TOKEN: launchToken(secretBox, id),
+    };
+    await once(spawn(program, args, { env, stdio: "ignore" }), "exit");
+  };
+  return {
+    url,
+    token,
+    isRemote: true,
+    killScheduler: async () => {
+      await scheduler.kill();
+      scheduler = await startScheduler(environment);
+    },
+    killRunner: (attempt) => signal(attempt, "SIGKILL"),
+    stopRunner: (attempt) => signal(attempt, "SIGTERM"),
+    launchAgain: async (attempts) => {
+      await Promise.all(attempts.map(again));
     },
   };
 }
