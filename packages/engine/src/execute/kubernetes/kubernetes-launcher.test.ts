@@ -343,7 +343,7 @@ describe("a pod that does not start", () => {
       containerStatuses: [containerStatus({ waiting: { reason, message } })],
     });
 
-  it("fails the attempt at once for an invalid image name, and is deleted with every policy", async () => {
+  it("fails the attempt at once for an invalid image name, and is deleted with any policy", async () => {
     const id = await submit(await start({ deletePods: "never" }));
     await created(id);
     waiting(id, "InvalidImageName", "couldn't parse image reference");
@@ -413,6 +413,17 @@ describe("deletion", () => {
     };
     id = await submit(executor);
     await server.until(() => server.count("DELETE", nameOf(id)) > 0);
+    await removed(id);
+  });
+
+  it("removes a pod that was created just before its attempt was cancelled, and not seen yet", async () => {
+    const executor = await start();
+    await server.until(() => server.watchers === 1);
+    server.intercept = ({ method }) => (method === "WATCH" ? "drop" : undefined);
+    server.dropWatches();
+    const id = await submit(executor);
+    await created(id);
+    executor.cancel(id, "cancelled");
     await removed(id);
   });
 

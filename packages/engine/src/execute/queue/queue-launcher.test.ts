@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { launcherHost } from "../../../test/support/launcher-host.ts";
 import { redisServer, type TestRedis } from "../../../test/support/redis-server.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
-import { silentLogger } from "../../service/logger.ts";
 import type { Database } from "../../store/database/database.ts";
 import {
   insertAssignments,
@@ -26,17 +26,7 @@ async function open({ sendTimeoutMs = 1_000, server = redis } = {}) {
     sweepMs: 100,
     sendTimeoutMs,
   });
-  await launcher.start({
-    executor: "queue",
-    logger: silentLogger,
-    installation: async () => "test",
-    describe: async () => new Map(),
-    existing: async () => new Set(),
-    failed: async () => {},
-    unclaimed: (page) => unclaimedAssignments(db, "queue", page),
-    launchToken: () => "",
-    lost: async () => {},
-  });
+  await launcher.start(launcherHost({ unclaimed: (page) => unclaimedAssignments(db, "queue", page) }));
   onTestFinished(() => launcher.stop());
   const messages = (queue: string) => server.client.zcard(`tradewind:${queue}:prioritized`);
   const has = async (queue: string, count: number) => {

@@ -89,7 +89,7 @@ describe("a remote executor", () => {
     expect(executor.freeSlots()).toBe(1);
     expect(executor.isStored(work[0]!.id)).toBe(false);
     await until(() => launcher.requests.length === 2);
-    expect(launcher.requests).toEqual(work.map(({ id, priority, queue }) => ({ id, priority, queue })));
+    expect(launcher.requests).toMatchObject(work.map(({ id, priority, queue }) => ({ id, priority, queue })));
     expect(executor.isStored(work[0]!.id)).toBe(true);
     executor.forget(work.map(({ id }) => id));
     expect(executor.freeSlots()).toBe(3);

@@ -117,7 +117,6 @@ it("late: a worker that was cut off for longer than its lease stops its tasks, r
   expect(await remote.rig.ended(run)).toBe("success");
   expect(await remote.rig.tasks(run)).toMatchObject({ work: { try_number: 1 } });
   expect(await remote.lost(run, "work")).toMatchObject([{ attempt: first }]);
-  await remote.isClean();
 });
 
 it("late: a heartbeat after the worker was declared dead is rejected", async () => {
