@@ -134,6 +134,8 @@ interface StoredPlace {
   readonly runId: number;
   readonly workerJob: number | null;
   readonly hostname: string | null;
+  /** The worker did not report this end: it is gone, or its pod. */
+  readonly isHostGone?: boolean;
 }
 
 export type ExecutorEvent =

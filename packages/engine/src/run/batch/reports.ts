@@ -17,12 +17,14 @@ export interface ReportsContext {
   readonly admission: Admission;
   /** Converts the clock of this machine to that of the database. */
   readonly fromLocal: (at: number) => number;
+  /** How many attempts of a try may be lost with their worker or pod. */
+  readonly lossBudget: number;
 }
 
 /** Reports of superseded attempts are dropped: their slots were freed when another attempt replaced them. */
 export function applyReports(
   reports: readonly AttemptReport[],
-  { actors, admission, fromLocal, activeAttempts }: ReportsContext,
+  { actors, admission, fromLocal, activeAttempts, lossBudget: budget }: ReportsContext,
   { touched, traces }: { readonly touched: Set<RunActor>; readonly traces: Traces },
 ): void {
   for (const report of reports) {
@@ -46,7 +48,8 @@ export function applyReports(
       if (actor.model.apply({ type: "started", ...key, at }, at)) touched.add(actor);
     } else {
       const keepsSlot = admission.keepsDeferred(actor, instance);
-      if (!actor.end(instance, report.outcome, { at, keepsSlot, traces })) continue;
+      const lossBudget = report.stored?.isHostGone ? budget : null;
+      if (!actor.end(instance, report.outcome, { at, keepsSlot, lossBudget, traces })) continue;
       admission.freed(actor, instance);
       touched.add(actor);
     }

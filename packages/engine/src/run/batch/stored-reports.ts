@@ -83,7 +83,10 @@ export class StoredReports {
         const own = type === "started" ? {} : { stored: { ...stored, report: 0 } };
         this.#receivers.attempt({ ...about, at, ...own, type: "started", pid: start.pid });
       }
-      if (type === "ended") this.#receivers.attempt({ ...about, type, outcome: outcomeOf(end) });
+      if (type !== "ended") return;
+      const isHostGone = "lost" in end;
+      const outcome = outcomeOf(end);
+      this.#receivers.attempt({ ...about, type, outcome, stored: { ...stored, isHostGone } });
       return;
     }
     if (type === "started") return;

@@ -17,7 +17,7 @@ import type { RunActor } from "../loaded/run-actor.ts";
 import type { VersionCache } from "../loaded/version-cache.ts";
 import { WaitEndLog } from "../loaded/wait-ends.ts";
 import { Waits } from "../loaded/waits.ts";
-import type { DagRunJobOptions } from "./dag-run-job-options.ts";
+import { type DagRunJobOptions, INFRA_LOSS_BUDGET } from "./dag-run-job-options.ts";
 import { Gates } from "./gates.ts";
 import { PoisonReports } from "./poison-reports.ts";
 import { Timers } from "./timers.ts";
@@ -84,7 +84,9 @@ export class JobParts {
     this.waitEnds = new WaitEndLog(logs, logger);
     this.callbacks = new Callbacks({ ...shared, versions, executors: admission.executors, dags });
     this.driving = new Driving({ ...shared, activeAttempts, admission, wakeUps, wake });
-    this.reporting = { activeAttempts, admission, actors, fromLocal: (at) => lease.fromLocal(at) };
+    const { infraLossBudget: lossBudget = INFRA_LOSS_BUDGET } = options;
+    const fromLocal = (at: number) => lease.fromLocal(at);
+    this.reporting = { activeAttempts, admission, actors, fromLocal, lossBudget };
     this.dispatcher = new Dispatcher({
       ...shared,
       lease,

@@ -181,4 +181,31 @@ describe("the owner of the run", () => {
     ]);
     await countsOnce(run, 7);
   });
+
+  it("lost: a try whose workers die too often fails", async () => {
+    await scheduler();
+    const run = await remote.rig.trigger("two");
+    let attempt = await remote.assigned(run, "work");
+    for (let losses = 0; losses < 3; losses++) {
+      await reportEnds(remote.rig.db, new Map([[attempt, { lost: "its worker is gone" }]]));
+      attempt = await remote.reassigned(run, "work", attempt);
+    }
+    await reportEnds(remote.rig.db, new Map([[attempt, { lost: "its worker is gone" }]]));
+    expect(await remote.rig.ended(run)).toBe("failed");
+    const { work } = await remote.rig.tasks(run);
+    expect(work).toMatchObject({ try_number: 1, reason: "its worker is gone" });
+    await remote.isClean();
+  });
+
+  it("handed back: what a worker gives back counts as no loss", async () => {
+    await scheduler();
+    const { claim, run, worker } = await claimed();
+    let last = claim;
+    for (let times = 0; times < 5; times++) {
+      await worker.ended(last, { kind: "lost", reason: "it drains" });
+      last = await worker.take(await remote.reassigned(run, "work", last.assignment.id));
+    }
+    await worker.succeeded(last, 7);
+    expect(await remote.rig.ended(run)).toBe("success");
+  });
 });
