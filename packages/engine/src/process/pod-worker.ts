@@ -49,6 +49,7 @@ async function run(config: Config, start: PodWorkerStart): Promise<PodWorkerEnd>
     await worker.start(AbortSignal.any([signal, patience]));
   } catch (error) {
     client.close();
+    if (error instanceof ExecutionError && error.code === "ASSIGNMENT_ENDED") return "superseded";
     if (signal.aborted) return "handed back";
     throw new PodWorkerError(start.url, patience.aborted ? null : error);
   }

@@ -1,9 +1,9 @@
-import { readFileSync } from "node:fs";
 import { Command } from "@commander-js/extra-typings";
 import { CliError, usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
 import { EXIT, type ExitCode } from "../../exit-code.ts";
 import type { Session } from "../../session.ts";
+import { readCa } from "./ca-file.ts";
 
 export function command(session: Session) {
   return new Command("execute")
@@ -19,7 +19,8 @@ export function command(session: Session) {
     .option("--ca <file>", "PEM file of an additional CA for the API (TRADEWIND_CA)")
     .action(async (assignment, { ca }) => {
       const { env } = session.host;
-      const { TRADEWIND_LAUNCH_TOKEN: token, TRADEWIND_CA: caFile = ca } = env;
+      const { TRADEWIND_LAUNCH_TOKEN: token } = env;
+      const caFile = ca ?? env.TRADEWIND_CA;
       const url = session.options.url ?? env.TRADEWIND_URL;
       // No library and no diagnostic report reads it later.
       delete env.TRADEWIND_LAUNCH_TOKEN;
@@ -34,7 +35,7 @@ export function command(session: Session) {
       try {
         const end = await runPodWorker({
           ...{ assignment, url, token, env, signal: stop.signal },
-          ca: caFile === undefined ? undefined : readFileSync(caFile, "utf8"),
+          ca: caFile ? readCa(caFile) : undefined,
         });
         if (end === "superseded") session.note("Nothing to do: the task is not to be run any more.");
         if (end === "handed back") session.exitCode = EXIT.interrupted;

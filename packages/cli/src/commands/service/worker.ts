@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "@commander-js/extra-typings";
 import { findTarget } from "../../client/target.ts";
@@ -7,6 +6,7 @@ import { examples } from "../../examples.ts";
 import { EXIT } from "../../exit-code.ts";
 import { wholeNumber } from "../../input/values.ts";
 import type { Session } from "../../session.ts";
+import { readCa } from "./ca-file.ts";
 import { serve } from "./service.ts";
 
 export function command(session: Session) {
@@ -59,17 +59,6 @@ export function command(session: Session) {
         () => session.note(`The worker is running: ${start.slots} slots for ${queues.join(", ")}.`),
       );
     });
-}
-
-function readCa(path: string): string {
-  try {
-    return readFileSync(path, "utf8");
-  } catch (error) {
-    throw usageError(
-      `cannot read the CA file ${path}: ${(error as Error).message}.`,
-      "give a PEM file with --ca or TRADEWIND_CA",
-    );
-  }
 }
 
 function names(text: string): readonly string[] {

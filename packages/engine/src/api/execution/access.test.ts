@@ -192,10 +192,10 @@ describe.each(ROUTES)("%s", (route) => {
       me.attempt,
       launchToken(foreignBox, me.assignment),
       launchToken(tw.options.secretBox, me.assignment).slice(0, -2),
-      // Of an assignment that has ended.
-      launchToken(tw.options.secretBox, randomUUID()),
     ];
     for (const token of tokens) isRefused(await call(route, { ...me, token }), 401, "UNAUTHENTICATED");
+    const ended = launchToken(tw.options.secretBox, randomUUID());
+    isRefused(await call(route, { ...me, token: ended }), 401, "ASSIGNMENT_ENDED");
   });
 });
 
@@ -288,7 +288,7 @@ describe("a pod", () => {
     await tw.sql("DELETE FROM assignment WHERE id = $1", [mine]);
     const off = "DELETE /execution/v1/workers/{worker_id}";
     expect((await call(off, { ...me, ...pod })).statusCode).toBe(204);
-    for (const route of ROUTES) isRefused(await call(route, { ...me, ...pod }), 401, "UNAUTHENTICATED");
+    for (const route of ROUTES) isRefused(await call(route, { ...me, ...pod }), 401, "ASSIGNMENT_ENDED");
   });
 });
 

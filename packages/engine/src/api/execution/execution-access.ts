@@ -23,7 +23,14 @@ export function executionRoute({ database, secretBox }: Pick<ApiOptions, "databa
     otherwise: async (request: FastifyRequest): Promise<Principal | null> => {
       const token = bearer(request.headers.authorization);
       const assignment = token === null ? null : readLaunchToken(secretBox, token);
-      if (token === null || assignment === null || !(await isLaunched(database, assignment))) return null;
+      if (token === null || assignment === null) return null;
+      // The pod of a task that was cancelled before it started has nothing to do: that is no error.
+      if (!(await isLaunched(database, assignment)))
+        throw new Problem(
+          401,
+          "ASSIGNMENT_ENDED",
+          `Assignment ${assignment} has ended or was cancelled: there is nothing to run`,
+        );
       return { tokenId: NO_TOKEN, name: `assignment ${assignment}`, role: "worker", token, assignment };
     },
   } as const;

@@ -416,6 +416,17 @@ describe("deletion", () => {
     await removed(id);
   });
 
+  it("removes a pod that was created just before its attempt was cancelled, and not seen yet", async () => {
+    const executor = await start();
+    await server.until(() => server.watchers === 1);
+    server.intercept = ({ method }) => (method === "WATCH" ? "drop" : undefined);
+    server.dropWatches();
+    const id = await submit(executor);
+    await created(id);
+    executor.cancel(id, "cancelled");
+    await removed(id);
+  });
+
   it("removes pods whose assignment does not exist any more", async () => {
     const id = await submit(await start({ sweepMs: 100 }));
     await created(id);

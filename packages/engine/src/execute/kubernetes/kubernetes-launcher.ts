@@ -64,8 +64,8 @@ const ORPHAN_SWEEPS = 3;
 
 export class KubernetesLauncher implements Launcher {
   readonly #options: KubernetesLauncherOptions;
-  /** Assignments that this process has launched, while they have pods. */
-  readonly #own = new Set<string>();
+  /** The pods that this process has launched, by assignment, while they exist. */
+  readonly #own = new Map<string, V1Pod>();
   /** Pods without an assignment at the last sweep. */
   #orphans: ReadonlySet<string> = new Set();
   #parts: Parts | null = null;
@@ -177,7 +177,7 @@ export class KubernetesLauncher implements Launcher {
         try {
           const made = taskPod({ id, queue, config, task, launchToken: host.launchToken(id) }, terms);
           pods.push({ ...made, id, priority });
-          this.#own.add(id);
+          this.#own.set(id, { metadata: { name: made.name, namespace: made.namespace } });
         } catch (error) {
           if (!(error instanceof PodConfigError)) throw error;
           refused.set(id, error.message);
@@ -204,9 +204,10 @@ export class KubernetesLauncher implements Launcher {
   async #withdraw(id: string): Promise<void> {
     const parts = this.#parts;
     if (parts === null) return;
-    const created = await parts.creation.remove(id);
+    const mayExist = await parts.creation.remove(id);
+    // It may have been created a moment ago, and not be seen yet.
+    const pod = parts.tracker.giveUp(id) ?? (mayExist ? this.#own.get(id) : undefined);
     this.#own.delete(id);
-    const pod = parts.tracker.giveUp(id) ?? created?.pod;
     if (pod !== undefined) await this.#delete(pod);
   }
 

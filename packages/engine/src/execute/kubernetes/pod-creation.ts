@@ -43,7 +43,7 @@ export class PodCreation {
   readonly #options: PodCreationOptions;
   readonly #outage: Outage;
   readonly #waiting = new Map<string, Waiting>();
-  readonly #creating = new Map<string, { readonly pod: NewPod; readonly work: Promise<void> }>();
+  readonly #creating = new Map<string, Promise<void>>();
   #failures = 0;
   #pausedUntil = 0;
   /** When the next call may begin, by the rate. */
@@ -70,12 +70,12 @@ export class PodCreation {
     this.#start();
   }
 
-  /** Resolves when no call creates the pod any more: to the pod, if a call was under way that may have created it. */
-  async remove(id: string): Promise<NewPod | undefined> {
-    const creating = this.#creating.get(id);
-    await creating?.work;
+  /** Resolves when no call creates the pod any more: false if none has tried to. */
+  async remove(id: string): Promise<boolean> {
+    await this.#creating.get(id);
+    const waiting = this.#waiting.get(id);
     this.#waiting.delete(id);
-    return creating?.pod;
+    return waiting === undefined || waiting.tries > 0;
   }
 
   /** There may be room in the quota again. */
@@ -90,7 +90,7 @@ export class PodCreation {
     this.#isStopped = true;
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#waiting.clear();
-    await Promise.all([...this.#creating.values()].map(({ work }) => work));
+    await Promise.all(this.#creating.values());
   }
 
   #start(): void {
@@ -115,7 +115,7 @@ export class PodCreation {
         this.#creating.delete(id);
         this.#start();
       });
-      this.#creating.set(id, { pod: next.pod, work });
+      this.#creating.set(id, work);
     }
   }
 

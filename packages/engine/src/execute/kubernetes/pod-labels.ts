@@ -1,5 +1,6 @@
 /** The labels by which the executor finds its pods, and by which users select them. */
 import { createHash } from "node:crypto";
+import type { LaunchedTask } from "../remote/launcher.ts";
 
 const PREFIX = "tradewind.dev/";
 
@@ -17,23 +18,12 @@ export interface PodOwner {
   readonly executor: string;
 }
 
-/** What a pod runs. */
-export interface PodTask {
-  readonly kind: string;
-  readonly dagId: string;
-  readonly runId: string;
-  /** null: a callback of the run. */
-  readonly taskId: string | null;
-  readonly mapIndex: number | null;
-  readonly tryNumber: number;
-}
-
 export function podName(assignment: string): string {
   return `tradewind-${assignment}`;
 }
 
 /** The labels of one pod. They have the ids in the form that Kubernetes accepts; the annotations have them in full. */
-export function labelsOf(owner: PodOwner, assignment: string, task: PodTask): Record<string, string> {
+export function labelsOf(owner: PodOwner, assignment: string, task: LaunchedTask): Record<string, string> {
   return {
     [INSTALLATION]: owner.installation,
     [EXECUTOR]: labelValue(owner.executor),
@@ -42,7 +32,7 @@ export function labelsOf(owner: PodOwner, assignment: string, task: PodTask): Re
   };
 }
 
-export function annotationsOf(task: PodTask): Record<string, string> {
+export function annotationsOf(task: LaunchedTask): Record<string, string> {
   return idsOf(task);
 }
 
@@ -64,7 +54,7 @@ export function labelValue(text: string): string {
   return `${start.slice(0, 54)}${start === "" ? "" : "-"}${hash}`;
 }
 
-function idsOf({ dagId, kind, mapIndex, runId, taskId, tryNumber }: PodTask): Record<string, string> {
+function idsOf({ dagId, kind, mapIndex, runId, taskId, tryNumber }: LaunchedTask): Record<string, string> {
   return {
     [`${PREFIX}kind`]: kind,
     [`${PREFIX}dag`]: dagId,

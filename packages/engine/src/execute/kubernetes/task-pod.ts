@@ -1,7 +1,8 @@
 /** The pod of an assignment: a template, with the changes of its task and of the executor. */
 import type { V1Container, V1EnvVar, V1Pod } from "@kubernetes/client-node";
 import type { Json } from "@tradewind/sdk/manifest";
-import { annotationsOf, labelsOf, type PodOwner, type PodTask, podName, QUEUES } from "./pod-labels.ts";
+import type { LaunchedTask } from "../remote/launcher.ts";
+import { annotationsOf, labelsOf, type PodOwner, podName, QUEUES } from "./pod-labels.ts";
 import { MergeError, mergePod } from "./pod-merge.ts";
 import { type PodTemplate, type PodTemplates, TASK_CONTAINER } from "./pod-templates.ts";
 
@@ -12,7 +13,7 @@ export interface PodRequest {
   readonly queue: string;
   /** The `executorConfig` of the task. */
   readonly config: Config | null;
-  readonly task: PodTask;
+  readonly task: LaunchedTask;
   readonly launchToken: string;
 }
 
