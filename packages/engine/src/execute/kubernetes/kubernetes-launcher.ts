@@ -61,11 +61,13 @@ const PAGE = 500;
 const OTHERS_DELAY_MS = 3_000;
 /** A pod without an assignment gets this many intervals of the sweep to end by itself. */
 const ORPHAN_SWEEPS = 3;
+/** After this many, a pod that this process has created and never seen is created again. */
+const UNSEEN_SWEEPS = 6;
 
 export class KubernetesLauncher implements Launcher {
   readonly #options: KubernetesLauncherOptions;
   /** The pods that this process has launched, by assignment, while they exist. */
-  readonly #own = new Map<string, V1Pod>();
+  readonly #own = new Map<string, { readonly pod: V1Pod; readonly since: number }>();
   /** Pods without an assignment at the last sweep. */
   #orphans: ReadonlySet<string> = new Set();
   #parts: Parts | null = null;
@@ -177,7 +179,8 @@ export class KubernetesLauncher implements Launcher {
         try {
           const made = taskPod({ id, queue, config, task, launchToken: host.launchToken(id) }, terms);
           pods.push({ ...made, id, priority });
-          this.#own.set(id, { metadata: { name: made.name, namespace: made.namespace } });
+          const { name, namespace } = made;
+          this.#own.set(id, { pod: { metadata: { name, namespace } }, since: performance.now() });
         } catch (error) {
           if (!(error instanceof PodConfigError)) throw error;
           refused.set(id, error.message);
@@ -206,7 +209,7 @@ export class KubernetesLauncher implements Launcher {
     if (parts === null) return;
     const mayExist = await parts.creation.remove(id);
     // It may have been created a moment ago, and not be seen yet.
-    const pod = parts.tracker.giveUp(id) ?? (mayExist ? this.#own.get(id) : undefined);
+    const pod = parts.tracker.giveUp(id) ?? (mayExist ? this.#own.get(id)?.pod : undefined);
     this.#own.delete(id);
     if (pod !== undefined) await this.#delete(pod);
   }
@@ -279,7 +282,12 @@ export class KubernetesLauncher implements Launcher {
     const waitedMs = this.#options.sweepMs ?? SWEEP_MS;
     for (let after: UnclaimedAssignment | undefined; ; ) {
       const page = await host.unclaimed({ waitedMs, limit: PAGE, ...(after && { after }) });
-      const missing = page.filter(({ id }) => !creation.has(id) && tracker.podOf(id) === undefined);
+      // The watch may be late: a pod that was just created is not missing.
+      const recent = performance.now() - UNSEEN_SWEEPS * waitedMs;
+      const missing = page.filter(({ id }) => {
+        const { since = 0 } = this.#own.get(id) ?? {};
+        return !creation.has(id) && tracker.podOf(id) === undefined && since < recent;
+      });
       if (missing.length > 0) await this.#launch(missing);
       after = page.at(-1);
       if (page.length < PAGE) return;
