@@ -61,6 +61,8 @@ const PAGE = 500;
 const OTHERS_DELAY_MS = 3_000;
 /** A pod without an assignment gets this many intervals of the sweep to end by itself. */
 const ORPHAN_SWEEPS = 3;
+/** After this many, a pod that this process has created and never seen is created again. */
+const UNSEEN_SWEEPS = 6;
 
 export class KubernetesLauncher implements Launcher {
   readonly #options: KubernetesLauncherOptions;
@@ -279,7 +281,12 @@ export class KubernetesLauncher implements Launcher {
     const waitedMs = this.#options.sweepMs ?? SWEEP_MS;
     for (let after: UnclaimedAssignment | undefined; ; ) {
       const page = await host.unclaimed({ waitedMs, limit: PAGE, ...(after && { after }) });
-      const missing = page.filter(({ id }) => !creation.has(id) && tracker.podOf(id) === undefined);
+      // The watch may be late: a pod that was just created is not missing.
+      const recent = performance.now() - UNSEEN_SWEEPS * waitedMs;
+      const missing = page.filter(({ id }) => {
+        const { since = 0 } = this.#own.get(id) ?? {};
+        return !creation.has(id) && tracker.podOf(id) === undefined && since < recent;
+      });
       if (missing.length > 0) await this.#launch(missing);
       after = page.at(-1);
       if (page.length < PAGE) return;
