@@ -51,7 +51,6 @@ async function run(config: Config, start: PodWorkerStart): Promise<PodWorkerEnd>
     client.close();
     if (error instanceof ExecutionError && error.code === "ASSIGNMENT_ENDED") return "superseded";
     if (signal.aborted) return "handed back";
-    if (error instanceof ExecutionError && error.code === "ASSIGNMENT_ENDED") return "superseded";
     throw new PodWorkerError(start.url, patience.aborted ? null : error);
   }
   const stop = Promise.withResolvers<void>();

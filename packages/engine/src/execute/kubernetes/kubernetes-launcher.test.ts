@@ -343,7 +343,7 @@ describe("a pod that does not start", () => {
       containerStatuses: [containerStatus({ waiting: { reason, message } })],
     });
 
-  it("fails the attempt at once for an invalid image name, and is deleted with any policy", async () => {
+  it("fails the attempt at once for an invalid image name, and is deleted with every policy", async () => {
     const id = await submit(await start({ deletePods: "never" }));
     await created(id);
     waiting(id, "InvalidImageName", "couldn't parse image reference");

@@ -67,7 +67,7 @@ const UNSEEN_SWEEPS = 6;
 export class KubernetesLauncher implements Launcher {
   readonly #options: KubernetesLauncherOptions;
   /** The pods that this process has launched, by assignment, while they exist. */
-  readonly #own = new Map<string, V1Pod>();
+  readonly #own = new Map<string, { readonly pod: V1Pod; readonly since: number }>();
   /** Pods without an assignment at the last sweep. */
   #orphans: ReadonlySet<string> = new Set();
   #parts: Parts | null = null;
@@ -179,7 +179,8 @@ export class KubernetesLauncher implements Launcher {
         try {
           const made = taskPod({ id, queue, config, task, launchToken: host.launchToken(id) }, terms);
           pods.push({ ...made, id, priority });
-          this.#own.set(id, { metadata: { name: made.name, namespace: made.namespace } });
+          const { name, namespace } = made;
+          this.#own.set(id, { pod: { metadata: { name, namespace } }, since: performance.now() });
         } catch (error) {
           if (!(error instanceof PodConfigError)) throw error;
           refused.set(id, error.message);
@@ -208,7 +209,7 @@ export class KubernetesLauncher implements Launcher {
     if (parts === null) return;
     const mayExist = await parts.creation.remove(id);
     // It may have been created a moment ago, and not be seen yet.
-    const pod = parts.tracker.giveUp(id) ?? (mayExist ? this.#own.get(id) : undefined);
+    const pod = parts.tracker.giveUp(id) ?? (mayExist ? this.#own.get(id)?.pod : undefined);
     this.#own.delete(id);
     if (pod !== undefined) await this.#delete(pod);
   }

@@ -75,7 +75,7 @@ describe("a pod that is not ended", () => {
     });
   });
 
-  it("runs as soon as its task container runs, even if others wait", () => {
+  it("runs as soon as its task container runs, independent of the others", () => {
     const sidecar = status({ waiting: { reason: "ErrImagePull" } }, "proxy");
     expect(verdict({ phase: "Pending", containerStatuses: [sidecar, status({ running: {} })] })).toEqual({
       kind: "running",

@@ -3,7 +3,7 @@
  * and by whichever scheduler it is read.
  *
  * A failure is the task's, or that of its settings: an image that does not exist, a container that exceeds its memory. It
- * counts as a try. A loss is not the task's fault: an eviction, a lost node, a deleted pod. The task starts again.
+ * counts as a try. A loss has a cause outside of the task: an eviction, a lost node, a deleted pod. The task starts again.
  */
 import type { V1ContainerStatus, V1Pod } from "@kubernetes/client-node";
 import { TASK_CONTAINER } from "./pod-templates.ts";

@@ -67,7 +67,7 @@ export function taskPod(request: PodRequest, terms: PodTerms): TaskPod {
   const spec = {
     // A service called "tradewind" would set TRADEWIND_PORT.
     enableServiceLinks: false,
-    // Not for user code, unless the template says so.
+    // Not for user code, unless the template requests it.
     automountServiceAccountToken: false,
     ...changed.spec,
     restartPolicy: "Never",
