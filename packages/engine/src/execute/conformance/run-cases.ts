@@ -65,6 +65,8 @@ export const RUN_CASES: Readonly<Record<string, (parts: CaseParts) => Promise<vo
     const run = await ObservedRun.start(subject, witness, "conformance_held");
     const start = await witness.note(run.id, "start");
     await witness.waits(start);
+    // A task whose start is not stored yet is skipped by the cancel.
+    await run.taskIs("held", "running");
     const began = performance.now();
     await run.cancel();
     await witness.gone(start);

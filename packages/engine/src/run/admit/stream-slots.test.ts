@@ -23,7 +23,11 @@ const streams = async () => {
   const sql = "SELECT state FROM task_instance WHERE task_id = 's' ORDER BY dag_run_id";
   return (await rig.db.rows<{ state: string }>(adhoc(sql))).map(({ state }) => state);
 };
-const facts = async () => (await rig.db.one<{ facts: unknown }>(adhoc("SELECT facts FROM job")))?.facts;
+const facts = async () => {
+  const row = await rig.db.one<{ facts: Record<string, unknown> | null }>(adhoc("SELECT facts FROM job"));
+  const { slots, streaming_slots, streaming_tasks } = row?.facts ?? {};
+  return { slots, streaming_slots, streaming_tasks };
+};
 
 it("leaves ordinary slots to other tasks while streaming tasks have slots of their own", async () => {
   await rig.scheduler({ parallelism: 1, settings: { TRADEWIND_STREAMING_SLOTS: "2" } });
