@@ -95,8 +95,8 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
       TRADEWIND_HOME: place.home,
       TRADEWIND_TASK_LEDGER: place.ledger,
       FAULT_LEASE: place.lease?.join(),
-      ...environment,
       ...place.environment,
+      ...environment,
     },
   });
   closeSync(log);
