@@ -12,8 +12,8 @@ import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { publishRuns } from "../task/state-signals.ts";
 import type { ScheduleTerms } from "./signal-schedules-publish.ts";
-import { type LogPosition, laterPosition, logEnd } from "./signals-position.ts";
-import { endOf, heldMs, type LogEndRow, readFar } from "./signals-read.ts";
+import { type LogPosition, laterPosition } from "./signals-position.ts";
+import { endOf, heldEnd, type LogEndRow, readFar } from "./signals-read.ts";
 
 export interface ScheduleRow extends ScheduleMark {
   readonly dagId: string;
@@ -122,8 +122,8 @@ const PASS = statement(
 /** Index: signal_position. Returns at least one row, for the end of the log. */
 const SCAN = statement(
   "schedule-scan",
-  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("$1::xid8", "$2")} AS held, s.*
-   FROM ${logEnd("$5::xid8", "$6::bigint")} AS b
+  `SELECT b.tx AS end_tx, b.id AS end_id, b.held, s.*
+   FROM ${heldEnd(["$5::xid8", "$6::bigint"], ["$1::xid8", "$2"])} AS b
    LEFT JOIN LATERAL (
      SELECT s.tx, s.id, s.namespace, s.key FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND ($3::text[] IS NULL OR s.namespace = ANY($3))

@@ -31,7 +31,7 @@ export function signalFacts({ id, key, namespace, sender, value }: SignalRow): S
   return { namespace, key, value, version: id, from: senderPlace(sender) };
 }
 
-/** What a statement on `logEnd` returns with every row. */
+/** What a statement on `heldEnd` returns with every row. */
 export interface LogEndRow {
   readonly end_tx: string;
   readonly end_id: number;
@@ -45,10 +45,17 @@ export function endOf([row]: readonly LogEndRow[]): {
   return { end: { tx: row!.end_tx, id: row!.end_id }, held: row!.held };
 }
 
-/** Milliseconds since the oldest signal after a position and after `b` was sent; null: there is none. */
-export function heldMs(tx: string, id: string): string {
-  return `(SELECT (extract(epoch FROM clock_timestamp() - h.created_at) * 1000)::float8 FROM signal h
-     WHERE (h.tx, h.id) > (b.tx, b.id) AND (h.tx, h.id) > (${tx}, ${id}) ORDER BY h.tx, h.id LIMIT 1)`;
+type PositionSql = readonly [tx: string, id: string];
+
+/**
+ * SQL: a source of one row (tx, id, held): the end of the log, and the milliseconds since the oldest signal after it (and after
+ * `after`) was sent; null: there is none. OFFSET 0: evaluated once, and not for every signal that is joined to it.
+ */
+export function heldEnd(bound: PositionSql, after?: PositionSql): string {
+  return `(SELECT b.tx, b.id, (
+       SELECT (extract(epoch FROM clock_timestamp() - h.created_at) * 1000)::float8 FROM signal h
+       WHERE (h.tx, h.id) > (b.tx, b.id) ${after ? `AND (h.tx, h.id) > (${after})` : ""} ORDER BY h.tx, h.id LIMIT 1) AS held
+     FROM ${logEnd(...bound)} AS b OFFSET 0)`;
 }
 
 /** Reads again with a later bound if open transactions have held back signals for a while. */
@@ -84,8 +91,8 @@ const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at
 /** Index: signal_position. Returns at least one row, for the end of the log. */
 const READ_LOG = statement(
   "signal-read-log",
-  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("$1::xid8", "$2")} AS held, ${COLUMNS}
-   FROM ${logEnd("$5::xid8", "$6::bigint")} AS b
+  `SELECT b.tx AS end_tx, b.id AS end_id, b.held, ${COLUMNS}
+   FROM ${heldEnd(["$5::xid8", "$6::bigint"], ["$1::xid8", "$2"])} AS b
    LEFT JOIN LATERAL (
      SELECT ${COLUMNS} FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id)

@@ -4,8 +4,8 @@
  */
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { type LogPosition, logEnd } from "../signal/signals-position.ts";
-import { endOf, heldMs, type LogEndRow, readFar, type SignalRow } from "../signal/signals-read.ts";
+import type { LogPosition } from "../signal/signals-position.ts";
+import { endOf, heldEnd, type LogEndRow, readFar, type SignalRow } from "../signal/signals-read.ts";
 
 export interface SignalKey {
   readonly namespace: string;
@@ -47,8 +47,8 @@ const PLACES = statement(
 /** Index: signal_position. */
 const HEAD = statement(
   "engine-signal-head",
-  `SELECT b.tx AS end_tx, b.id AS end_id, ${heldMs("b.tx", "b.id")} AS held
-   FROM ${logEnd("$1::xid8", "$2::bigint")} AS b`,
+  `SELECT b.tx AS end_tx, b.id AS end_id, b.held
+   FROM ${heldEnd(["$1::xid8", "$2::bigint"])} AS b`,
 );
 
 /** For each key a version below all its signals since the given time. */
