@@ -8,7 +8,7 @@ import { DagProcessor } from "../../packages/engine/src/bundle/dag-processor.ts"
 import { WakeUps } from "../../packages/engine/src/job/wake-up.ts";
 import { LogFolder } from "../../packages/engine/src/log/log-folder.ts";
 import { planNext } from "../../packages/engine/src/model/calendar/planner.ts";
-import { openDatabase } from "../../packages/engine/src/process/open-database.ts";
+import { openDatabase } from "../../packages/engine/src/process/parts/open-database.ts";
 import { createScheduler } from "../../packages/engine/src/process/scheduler.ts";
 import type { SchedulerJob } from "../../packages/engine/src/run/job/scheduler-job.ts";
 import { SecretBox } from "../../packages/engine/src/secret/secret-box.ts";

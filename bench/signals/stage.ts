@@ -2,7 +2,7 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { openDatabase } from "../../packages/engine/src/process/open-database.ts";
+import { openDatabase } from "../../packages/engine/src/process/parts/open-database.ts";
 import { resolveConfig } from "../../packages/engine/src/service/config.ts";
 import { ensureToken, openHome } from "../../packages/engine/src/service/home.ts";
 import { isAway } from "../../packages/engine/src/signal/remote-signals.ts";

@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createApi } from "../../engine/src/api/server/api.ts";
 import type { LargeOutputs } from "../../engine/src/output/large-outputs.ts";
-import { createLargeOutputs } from "../../engine/src/process/large-outputs.ts";
+import { createLargeOutputs } from "../../engine/src/process/parts/large-outputs.ts";
 import { resolveConfig } from "../../engine/src/service/config.ts";
 import { Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { runCaptured } from "./support/captured-host.ts";

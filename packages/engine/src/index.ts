@@ -26,13 +26,13 @@ export {
   type RunProgress,
   type RunRequest,
 } from "./process/dag-run-job.ts";
-export { probeOutputStore } from "./process/large-outputs.ts";
-export { probeLogStore } from "./process/log-store.ts";
-export { type OpenedDatabase, openDatabase } from "./process/open-database.ts";
+export { probeOutputStore } from "./process/parts/large-outputs.ts";
+export { probeLogStore } from "./process/parts/log-store.ts";
+export { type OpenedDatabase, openDatabase } from "./process/parts/open-database.ts";
+export { probeSecrets, readSecrets } from "./process/parts/stored-secrets.ts";
 export { startScheduler } from "./process/scheduler.ts";
 export { startSignalServer } from "./process/signal-server.ts";
 export { type Standalone, startStandalone } from "./process/standalone.ts";
-export { probeSecrets, readSecrets } from "./process/stored-secrets.ts";
 export { startTriggerer } from "./process/triggerer.ts";
 export { startWorker, type WorkerStart } from "./process/worker.ts";
 export { type Config, resolveConfig } from "./service/config.ts";

@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { BundleCache } from "../code/bundle-cache.ts";
-import { fetchBundle } from "../process/fetch-bundle.ts";
+import { fetchBundle } from "../process/parts/fetch-bundle.ts";
 import { loadVersion } from "../store/dag/dag-catalogue.ts";
 import { adhoc } from "../store/database/database.ts";
 import { dagText, FolderFixture, importErrors, processorOn, versions } from "./dag-folder-fixture.ts";

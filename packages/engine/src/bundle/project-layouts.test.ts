@@ -6,7 +6,7 @@ import { beforeEach, expect, it } from "vitest";
 import { ExecutorUnderTest } from "../../test/execute/executor-under-test.ts";
 import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
 import { BundleCache } from "../code/bundle-cache.ts";
-import { fetchBundle } from "../process/fetch-bundle.ts";
+import { fetchBundle } from "../process/parts/fetch-bundle.ts";
 import { adhoc } from "../store/database/database.ts";
 import { FolderFixture, importErrors, processorOn } from "./dag-folder-fixture.ts";
 

@@ -11,7 +11,7 @@ import { createApi } from "../api/server/api.ts";
 import { LogFolder } from "../log/log-folder.ts";
 import { LargeValue } from "../model/index.ts";
 import { clean } from "../process/clean.ts";
-import { createLargeOutputs } from "../process/large-outputs.ts";
+import { createLargeOutputs } from "../process/parts/large-outputs.ts";
 import { resolveConfig } from "../service/config.ts";
 import { silentLogger } from "../service/logger.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";

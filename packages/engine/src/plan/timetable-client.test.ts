@@ -5,7 +5,7 @@ import { SchedulerRig } from "../../test/support/scheduler-rig.ts";
 import { BundleCache } from "../code/bundle-cache.ts";
 import { planner } from "../model/calendar/planner.ts";
 import { jitterOf } from "../model/index.ts";
-import { fetchBundle } from "../process/fetch-bundle.ts";
+import { fetchBundle } from "../process/parts/fetch-bundle.ts";
 import type { SchedulerJob } from "../run/job/scheduler-job.ts";
 import { silentLogger } from "../service/logger.ts";
 import { adhoc } from "../store/database/database.ts";

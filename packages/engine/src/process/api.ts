@@ -12,10 +12,10 @@ import type { SignalService } from "../signal/signal-service.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
 import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
-import { createBundleCache, fetchBundle } from "./fetch-bundle.ts";
-import { JobHeartbeat } from "./job-heartbeat.ts";
-import { createLargeOutputs } from "./large-outputs.ts";
-import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
+import { createBundleCache, fetchBundle } from "./parts/fetch-bundle.ts";
+import { JobHeartbeat } from "./parts/job-heartbeat.ts";
+import { createLargeOutputs } from "./parts/large-outputs.ts";
+import { openServiceParts, type ServiceParts, stopServices } from "./parts/service-parts.ts";
 
 export interface ApiParts extends ServiceParts {
   readonly workerLeaseMs?: number;

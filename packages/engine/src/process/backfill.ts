@@ -3,8 +3,13 @@ import { WakeUps } from "../job/wake-up.ts";
 import { BackfillHost, type BackfillHostOptions } from "../run/job/backfill-host.ts";
 import { BackfillJob } from "../run/job/backfill-job.ts";
 import type { Config } from "../service/config.ts";
+import {
+  type DrainingProcess,
+  openServiceParts,
+  type ServiceParts,
+  stopServices,
+} from "./parts/service-parts.ts";
 import { createRunDriver, type RunDriver, runDriverOptions } from "./run-driver.ts";
-import { type DrainingProcess, openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
 
 /**
  * A backfill job with its own connections, created while there is a backfill to run. It talks to the

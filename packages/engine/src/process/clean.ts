@@ -7,8 +7,8 @@ import type { Database } from "../store/database/database.ts";
 import { countUnusedObjects, listUnusedObjects, removeObjectRows } from "../store/output/output-objects.ts";
 import { CLEAN_KINDS, type CleanCounts, cleanHistory } from "../store/run/history.ts";
 import { existingRuns } from "../store/run/run-retention.ts";
-import { createLargeOutputs } from "./large-outputs.ts";
-import { openLogs } from "./log-store.ts";
+import { createLargeOutputs } from "./parts/large-outputs.ts";
+import { openLogs } from "./parts/log-store.ts";
 
 /** What can be cleaned, in this order. */
 export const CLEANABLE = [...CLEAN_KINDS, "outputs", "logs"] as const;

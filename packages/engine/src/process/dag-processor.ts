@@ -7,10 +7,10 @@ import { createLogger } from "../service/logger.ts";
 import { startAll } from "../service/service.ts";
 import { requireSchema } from "../store/database/migrate.ts";
 import { reachDatabase } from "../store/database/reach-database.ts";
-import { executorNames } from "./executors.ts";
-import { JobHeartbeat } from "./job-heartbeat.ts";
-import { type ServiceParts, stopServices } from "./service-parts.ts";
-import { prepareUserCode } from "./user-code.ts";
+import { executorNames } from "./parts/executors.ts";
+import { JobHeartbeat } from "./parts/job-heartbeat.ts";
+import { type ServiceParts, stopServices } from "./parts/service-parts.ts";
+import { prepareUserCode } from "./parts/user-code.ts";
 
 /** A DAG processor on the configured DAG folder. */
 export function createDagProcessor(

@@ -20,11 +20,11 @@ import { requireSchema } from "../store/database/migrate.ts";
 import { findDag } from "../store/list/dags.ts";
 import { findRuns, type SubmittedRun, type SubmittedState } from "../store/run/submitted-runs.ts";
 import { checkedRuns, checkOptions } from "./dag-run-job-input.ts";
-import { openLogs } from "./log-store.ts";
-import { openDatabase } from "./open-database.ts";
+import { openLogs } from "./parts/log-store.ts";
+import { openDatabase } from "./parts/open-database.ts";
+import { type ServiceParts, stopServices } from "./parts/service-parts.ts";
+import { prepareUserCode } from "./parts/user-code.ts";
 import { runDriverOptions } from "./run-driver.ts";
-import { type ServiceParts, stopServices } from "./service-parts.ts";
-import { prepareUserCode } from "./user-code.ts";
 
 /**
  * Where a `DagRunJob` works, and how much it runs at once.

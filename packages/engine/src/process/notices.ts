@@ -1,7 +1,7 @@
 import { NoticeHost, type NoticeHostOptions } from "../notify/notice-host.ts";
 import type { SchedulerJob } from "../run/job/scheduler-job.ts";
 import { openConnection } from "../store/settings/connections.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import type { ServiceParts } from "./parts/service-parts.ts";
 
 /** Runs beside every scheduler, and shares its connections and wake-ups. */
 export function createNoticeHost(

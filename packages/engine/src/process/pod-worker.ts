@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { ExecutionError } from "../execute/worker/execution-client.ts";
 import { type Config, type ConfigSources, readConfig } from "../service/config.ts";
 import { createLogger } from "../service/logger.ts";
-import { createWorker, WORKER_DRAIN_MS } from "./worker-parts.ts";
+import { createWorker, WORKER_DRAIN_MS } from "./parts/worker-parts.ts";
 
 export interface PodWorkerStart {
   readonly assignment: string;

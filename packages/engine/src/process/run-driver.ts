@@ -5,10 +5,10 @@ import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
 import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
-import { createExecutors } from "./executors.ts";
-import { createBundleCache } from "./fetch-bundle.ts";
-import { createLargeOutputs } from "./large-outputs.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import { createExecutors } from "./parts/executors.ts";
+import { createBundleCache } from "./parts/fetch-bundle.ts";
+import { createLargeOutputs } from "./parts/large-outputs.ts";
+import type { ServiceParts } from "./parts/service-parts.ts";
 
 /** Together with the grace period and the last writes it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
 const DRAIN_MS = 20_000;

@@ -6,14 +6,14 @@ import { startAll } from "../service/service.ts";
 import { unknownDags } from "../store/job/served-dags.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createNoticeHost } from "./notices.ts";
-import { createRunDriver, type RunDriver, runDriverOptions } from "./run-driver.ts";
 import {
   type DrainingProcess,
   endDrains,
   openServiceParts,
   type ServiceParts,
   stopServices,
-} from "./service-parts.ts";
+} from "./parts/service-parts.ts";
+import { createRunDriver, type RunDriver, runDriverOptions } from "./run-driver.ts";
 import { createSignalBridge } from "./signal-bridge.ts";
 
 /** `dags`: serves only runs of these DAGs. `runs`: ends after this many runs. Default: all DAGs, no end. */

@@ -1,6 +1,6 @@
 import { SignalBridge } from "../signal/bridge/signal-bridge.ts";
 import { openSignals } from "../signal/configured-service.ts";
-import type { ServiceParts } from "./service-parts.ts";
+import type { ServiceParts } from "./parts/service-parts.ts";
 
 /**
  * Connects the configured signal service to scheduling; null if the service is the database itself. Runs beside each

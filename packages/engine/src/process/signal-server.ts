@@ -9,7 +9,7 @@ import { ensureAdminToken, findToken } from "../store/access/tokens.ts";
 import type { Database } from "../store/database/database.ts";
 import { requireSchema } from "../store/database/migrate.ts";
 import { reachDatabase } from "../store/database/reach-database.ts";
-import { stopServices } from "./service-parts.ts";
+import { stopServices } from "./parts/service-parts.ts";
 
 const DEFAULT_PORT = 8081;
 

@@ -20,18 +20,18 @@ import { migrate } from "../store/database/migrate.ts";
 import { createApi } from "./api.ts";
 import { createBackfillHost } from "./backfill.ts";
 import { createDagProcessor } from "./dag-processor.ts";
-import { JobHeartbeat } from "./job-heartbeat.ts";
-import { openLogs } from "./log-store.ts";
 import { createNoticeHost } from "./notices.ts";
-import { type OpenedDatabase, openDatabase } from "./open-database.ts";
+import { JobHeartbeat } from "./parts/job-heartbeat.ts";
+import { openLogs } from "./parts/log-store.ts";
+import { type OpenedDatabase, openDatabase } from "./parts/open-database.ts";
+import { type ServiceParts, stopServices } from "./parts/service-parts.ts";
+import { warnOfUnreadable } from "./parts/stored-secrets.ts";
+import { prepareUserCode } from "./parts/user-code.ts";
 import { createRunDriver } from "./run-driver.ts";
 import { createScheduler } from "./scheduler.ts";
-import { type ServiceParts, stopServices } from "./service-parts.ts";
 import { createSignalBridge } from "./signal-bridge.ts";
 import { createSignalServer } from "./signal-server.ts";
-import { warnOfUnreadable } from "./stored-secrets.ts";
 import { createTriggerer } from "./triggerer.ts";
-import { prepareUserCode } from "./user-code.ts";
 
 /** No other scheduler continues its runs, so a longer drain has no benefit. */
 const DRAIN_MS = 5_000;

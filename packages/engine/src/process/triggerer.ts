@@ -4,8 +4,8 @@ import { triggerServices } from "../trigger/triggerer/trigger-services.ts";
 import { TriggererJob } from "../trigger/triggerer/triggerer-job.ts";
 import type { TriggererOptions } from "../trigger/triggerer/triggerer-options.ts";
 import { VERSION } from "../version.ts";
-import { createBundleCache } from "./fetch-bundle.ts";
-import { openServiceParts, type ServiceParts, stopServices } from "./service-parts.ts";
+import { createBundleCache } from "./parts/fetch-bundle.ts";
+import { openServiceParts, type ServiceParts, stopServices } from "./parts/service-parts.ts";
 
 export interface TriggererParts extends ServiceParts {
   readonly times?: Pick<TriggererOptions, "lease" | "stallMs" | "announceAfterMs">;

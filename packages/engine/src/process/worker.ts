@@ -3,8 +3,8 @@ import { hostname } from "node:os";
 import { QueueConsumer } from "../execute/queue/queue-consumer.ts";
 import type { Config } from "../service/config.ts";
 import { createLogger } from "../service/logger.ts";
-import type { DrainingProcess } from "./service-parts.ts";
-import { createWorker, WORKER_DRAIN_MS } from "./worker-parts.ts";
+import type { DrainingProcess } from "./parts/service-parts.ts";
+import { createWorker, WORKER_DRAIN_MS } from "./parts/worker-parts.ts";
 
 export interface WorkerStart {
   /** The address of the API, and a token of the role worker. */

@@ -13,7 +13,7 @@ import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogStore } from "../../src/log/log-store.ts";
 import { LargeOutputs } from "../../src/output/large-outputs.ts";
-import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { fetchBundle } from "../../src/process/parts/fetch-bundle.ts";
 import { taskServices } from "../../src/run/dispatch/task-services.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { silentLogger } from "../../src/service/logger.ts";

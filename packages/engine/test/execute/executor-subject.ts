@@ -9,7 +9,7 @@ import { EXAMPLE_DAGS } from "../../src/execute/conformance/conformance.ts";
 import { MESSAGE, PREFIX } from "../../src/execute/queue/queue-connection.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { createApi } from "../../src/process/api.ts";
-import { openLogs } from "../../src/process/log-store.ts";
+import { openLogs } from "../../src/process/parts/log-store.ts";
 import { createTriggerer } from "../../src/process/triggerer.ts";
 import { launchToken } from "../../src/secret/attempt-token.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";

@@ -7,7 +7,7 @@ import { writeFileSync } from "node:fs";
 import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
-import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { fetchBundle } from "../../src/process/parts/fetch-bundle.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";

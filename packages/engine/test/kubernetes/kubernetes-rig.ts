@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import type { V1Pod } from "@kubernetes/client-node";
 import { type LogLine, readLines } from "../../src/log/task-log.ts";
 import { createApi } from "../../src/process/api.ts";
-import { openLogs } from "../../src/process/log-store.ts";
+import { openLogs } from "../../src/process/parts/log-store.ts";
 import { resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { silentLogger } from "../../src/service/logger.ts";

@@ -9,7 +9,7 @@ import { BundleCache } from "../../src/code/bundle-cache.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogLine } from "../../src/log/task-log.ts";
-import { fetchBundle } from "../../src/process/fetch-bundle.ts";
+import { fetchBundle } from "../../src/process/parts/fetch-bundle.ts";
 import { SecretMask } from "../../src/secret/mask.ts";
 import { createLogger, silentLogger } from "../../src/service/logger.ts";
 import { adhoc, Database } from "../../src/store/database/database.ts";

@@ -12,9 +12,9 @@ import {
   findDagRunById,
   listDagRuns,
 } from "../../store/list/dag-runs.ts";
-import { readRunProgress } from "../../store/list/run-progress.ts";
 import { type CreateRunInput, createRun } from "../../store/run/run-create.ts";
 import { showGroups } from "../../store/task/run-groups.ts";
+import { readRunProgress } from "../../store/why/run-progress.ts";
 import { noDag, requireDag, requireDagExists } from "../dag/dags.ts";
 import { ParamsCheck } from "../dag/params-check.ts";
 import { principalOf } from "../server/auth.ts";

@@ -1,7 +1,7 @@
 /** Building blocks of request and response schemas: ids, dates, filters, pages. */
 import { z } from "zod";
-import { readCursor } from "../../store/list/keyset.ts";
-import type { Page, Range } from "../../store/list/query.ts";
+import { readCursor } from "../../store/page/keyset.ts";
+import type { Page, Range } from "../../store/page/query.ts";
 import { invalid } from "./problem.ts";
 
 /** The only bundle: the DAG folder. */

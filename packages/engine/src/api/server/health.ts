@@ -3,7 +3,7 @@ import { z } from "zod";
 import { type ExecutorHealth, executorHealth } from "../../store/execute/executors.ts";
 import { unservedDags } from "../../store/job/served-dags.ts";
 import { componentHealth } from "../../store/list/jobs.ts";
-import { type TriggererHealth, triggererHealth } from "../../store/list/triggerer-health.ts";
+import { type TriggererHealth, triggererHealth } from "../../store/why/triggerer-health.ts";
 import type { Resource } from "./context.ts";
 import { iso } from "./fields.ts";
 

@@ -3,7 +3,7 @@ import type { Connection } from "../../store/database/database.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 import { readManifests } from "../../store/list/dag-versions.ts";
 import type { DagRow } from "../../store/list/dags.ts";
-import { countRunningRuns } from "../../store/list/why.ts";
+import { countRunningRuns } from "../../store/why/why-facts.ts";
 import { iso } from "../server/fields.ts";
 import type { Finding } from "./why-deferred.ts";
 import { schedulerReasons } from "./why-scheduler.ts";

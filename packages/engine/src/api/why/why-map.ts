@@ -1,7 +1,7 @@
 /** Why a map as a whole has not ended: the number of instances per state, and one example per waiting state. */
 import { z } from "zod";
 import type { Connection } from "../../store/database/database.ts";
-import { firstInStates } from "../../store/list/why.ts";
+import { firstInStates } from "../../store/why/why-facts.ts";
 
 /** States without a reason: nothing blocks these instances. */
 const SETTLED: ReadonlySet<string> = new Set(["success", "running", "restarting", "removed"]);

@@ -9,10 +9,10 @@ import {
   sourceTasks,
 } from "../../model/index.ts";
 import type { Connection } from "../../store/database/database.ts";
-import type { StateCount } from "../../store/list/why.ts";
 import { instanceFacts, loadInstances } from "../../store/run/run-load.ts";
 import { loadExpansions } from "../../store/task/map-expansions.ts";
 import { groupRow, loadGroups } from "../../store/task/run-groups.ts";
+import type { StateCount } from "../../store/why/why-facts.ts";
 
 export interface MappedUpstream {
   /** The upstream instances that count for this one, per task and state. */

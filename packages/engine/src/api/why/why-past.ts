@@ -1,7 +1,7 @@
 /** `why` for dependsOnPast: the previous run, and the first earlier run that blocks it. */
 import type { DagManifest, TaskManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
-import { blockingRuns, countStates, type StateCount } from "../../store/list/why.ts";
+import { blockingRuns, countStates, type StateCount } from "../../store/why/why-facts.ts";
 import type { Finding } from "./why-deferred.ts";
 import { listStates } from "./why-upstream.ts";
 

@@ -1,7 +1,7 @@
 /** `why` for pools and limits over all runs: their size and the tasks that hold them. */
 import type { Connection } from "../../store/database/database.ts";
-import { type PoolHolder, readPoolHolders } from "../../store/list/pool-holders.ts";
-import { readSlots, type SlotCount } from "../../store/list/why.ts";
+import { type PoolHolder, readPoolHolders } from "../../store/why/pool-holders.ts";
+import { readSlots, type SlotCount } from "../../store/why/why-facts.ts";
 import { instanceName } from "../server/documents.ts";
 import type { Finding } from "./why-deferred.ts";
 

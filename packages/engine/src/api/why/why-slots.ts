@@ -1,6 +1,6 @@
 /** Whether a ready task waits for a slot of an executor of its scheduler, and which tasks hold the slots. */
 import type { Connection } from "../../store/database/database.ts";
-import { readSlotHolders, readSlotJob, type SlotHolder } from "../../store/list/slot-holders.ts";
+import { readSlotHolders, readSlotJob, type SlotHolder } from "../../store/why/slot-holders.ts";
 import type { Finding } from "./why-deferred.ts";
 
 /** The executor of a scheduler that has published nothing yet. */

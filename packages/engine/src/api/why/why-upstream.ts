@@ -6,7 +6,7 @@ import { FINISHED, isTaskState } from "../../model/run/states.ts";
 import type { Connection } from "../../store/database/database.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 import type { TaskInstanceRow } from "../../store/list/task-instances.ts";
-import { countStates, type StateCount } from "../../store/list/why.ts";
+import { countStates, type StateCount } from "../../store/why/why-facts.ts";
 import type { Finding } from "./why-deferred.ts";
 import { type MappedUpstream, mappedUpstream } from "./why-mapped.ts";
 import { groupReasons } from "./why-retried.ts";

@@ -14,8 +14,8 @@ import {
   type InstanceAddress,
   type TaskInstanceRow,
 } from "../../store/list/task-instances.ts";
-import { countActivity, widerAhead } from "../../store/list/why.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
+import { countActivity, widerAhead } from "../../store/why/why-facts.ts";
 import { requireDag } from "../dag/dags.ts";
 import { requireRun } from "../run/dag-runs.ts";
 import type { Resource } from "../server/context.ts";

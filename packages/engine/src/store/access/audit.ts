@@ -6,7 +6,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 import { sendSignals } from "../signal/signals.ts";
 
 /** An action and its object. `start`, `restart` and `stop` alone are reserved for manual commands (manual-commands.ts). */

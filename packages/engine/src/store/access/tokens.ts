@@ -5,7 +5,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { Conditions, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 
 /** "worker": only the routes that execute tasks; "admin": everything. */
 export type TokenRole = "admin" | "worker";

@@ -11,7 +11,7 @@ import type { BackfillCounts, ListedSchedule, Reprocess, TimeSchedule } from "..
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { cancelRun } from "../edit/end-run.ts";
-import { Conditions, first, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 
 export type BackfillState = "running" | "paused" | "done" | "failed" | "cancelled";
 

@@ -1,7 +1,15 @@
 /** Assets, their aliases and their events, as the API lists them. */
 import { type AssetEventRow, EVENT_COLUMNS } from "../asset/asset-events.ts";
 import type { Connection } from "../database/database.ts";
-import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
+import {
+  COUNTED_EXACTLY,
+  Conditions,
+  first,
+  type Listed,
+  list,
+  type Page,
+  type Range,
+} from "../page/query.ts";
 
 export interface AssetUse {
   readonly dag_id: string;

@@ -2,7 +2,6 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc, statement } from "../database/statement.ts";
-import { type MapPlace, readMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -11,7 +10,8 @@ import {
   listPage,
   type Page,
   type Range,
-} from "./query.ts";
+} from "../page/query.ts";
+import { type MapPlace, readMapPlaces } from "./map-places.ts";
 
 export interface DagRunRow extends RunVersionColumns {
   readonly id: number;

@@ -2,7 +2,7 @@
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
-import { Conditions, first, type Listed, list, type Page } from "./query.ts";
+import { Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 
 export interface DagVersionRow {
   readonly id: number;

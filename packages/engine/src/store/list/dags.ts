@@ -2,8 +2,8 @@
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
+import { Conditions, first, type Listed, list, type Page, type Range } from "../page/query.ts";
 import type { ScheduleError } from "../plan/timetable-plans.ts";
-import { Conditions, first, type Listed, list, type Page, type Range } from "./query.ts";
 
 export interface DagRow {
   readonly dag_id: string;

@@ -1,6 +1,6 @@
 /** Deadlines, as the API lists them. */
 import type { Connection } from "../database/database.ts";
-import { COUNTED_EXACTLY, Conditions, type Listed, list, type Page } from "./query.ts";
+import { COUNTED_EXACTLY, Conditions, type Listed, list, type Page } from "../page/query.ts";
 
 export const DEADLINE_STATES = ["pending", "met", "missed"] as const;
 

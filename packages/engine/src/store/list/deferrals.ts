@@ -2,8 +2,8 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
+import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 import { type JobRow, readJobs } from "./jobs.ts";
-import { Conditions, type Listed, list, type Page } from "./query.ts";
 import { FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 export interface CurrentWait {

@@ -1,7 +1,7 @@
 /** Deliveries of notices and missed deadlines, as the API lists them. */
 import type { DeadlineAction } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
-import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page } from "./query.ts";
+import { COUNTED_EXACTLY, Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 
 export const DELIVERY_STATES = ["pending", "handed", "done", "dead"] as const;
 export const DELIVERY_EVENTS = ["success", "failure", "retry", "deadline"] as const;

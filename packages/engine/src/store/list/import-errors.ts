@@ -1,6 +1,6 @@
 /** DAG files that could not be loaded, and why. */
 import type { Connection } from "../database/database.ts";
-import { Conditions, first, type Listed, list, type Page } from "./query.ts";
+import { Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 
 export interface ImportErrorRow {
   readonly id: number;

@@ -2,7 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
-import { Conditions, type Listed, list, type Page, type Range } from "./query.ts";
+import { Conditions, type Listed, list, type Page, type Range } from "../page/query.ts";
 
 export interface JobRow {
   readonly id: number;

@@ -1,7 +1,7 @@
 /** Signal-driven runs and runs with manual commands, with the state of their drive. */
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
-import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
+import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "../page/query.ts";
 
 export interface DrivenRunRow {
   readonly id: number;

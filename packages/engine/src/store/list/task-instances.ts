@@ -1,10 +1,6 @@
 /** Task instances and their earlier tries, as the API lists them. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
-import { RUN_VERSION_COLUMNS, type RunFilter, type RunVersionColumns, runConditions } from "./dag-runs.ts";
-import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
-import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
-import { type MapPlace, withMapPlaces } from "./map-places.ts";
 import {
   COUNTED_EXACTLY,
   Conditions,
@@ -13,7 +9,11 @@ import {
   listPage,
   type Page,
   type Range,
-} from "./query.ts";
+} from "../page/query.ts";
+import { RUN_VERSION_COLUMNS, type RunFilter, type RunVersionColumns, runConditions } from "./dag-runs.ts";
+import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
+import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
+import { type MapPlace, withMapPlaces } from "./map-places.ts";
 
 export interface TaskInstanceRow extends RunVersionColumns {
   readonly dag_run_id: number;

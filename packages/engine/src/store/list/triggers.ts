@@ -2,7 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { ALL_KIND } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
-import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "./query.ts";
+import { COUNTED_EXACTLY, Conditions, first, type ListedPage, listPage, type Page } from "../page/query.ts";
 
 /**
  * "timed": fires at its time without a triggerer; "hot": a live triggerer runs it; "cold": no triggerer has to run it

@@ -5,8 +5,8 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
+import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "../page/query.ts";
 import { type PlacedInstance, withMapPlaces } from "./map-places.ts";
-import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "./query.ts";
 import { alive, FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
 
 export interface WaitRow extends PlacedInstance {

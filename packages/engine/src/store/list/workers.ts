@@ -2,7 +2,7 @@
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type AssignmentKind, hasEnded } from "../execute/assignments.ts";
-import { Conditions, first, type Listed, list, type Page } from "./query.ts";
+import { Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 
 /** "dead": its lease has expired, or a user removed it; "stopped": it signed off. */
 export const WORKER_STATES = ["alive", "draining", "dead", "stopped"] as const;

@@ -4,8 +4,8 @@ import type { LargeValue } from "../../model/index.ts";
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import { type StoredValue, withReferences } from "../output/output-objects.ts";
+import { COUNTED_EXACTLY, type Conditions, first, type Listed, list, type Page } from "../page/query.ts";
 import { type RunFilter, runConditions } from "./dag-runs.ts";
-import { COUNTED_EXACTLY, type Conditions, first, type Listed, list, type Page } from "./query.ts";
 
 export interface XComRow {
   readonly dag_id: string;

@@ -5,7 +5,7 @@
  */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { Conditions, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 
 export const DEFAULT_POOL = "default_pool";
 

@@ -7,7 +7,7 @@ import type { ConnectionFacts } from "@tradewind/sdk/program";
 import type { SecretBox } from "../../secret/secret-box.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { Conditions, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 
 export interface ConnectionRow {
   readonly conn_id: string;

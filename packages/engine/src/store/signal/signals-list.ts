@@ -1,7 +1,7 @@
 /** Signals in lists: by version, not by position. A page may miss signals that commit late; a listener does not. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
-import { Conditions, type Range } from "../list/query.ts";
+import { Conditions, type Range } from "../page/query.ts";
 import type { SignalRow } from "./signals-read.ts";
 
 export interface SignalQuery {

@@ -2,7 +2,7 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { Conditions, type Listed, list, type Page } from "../list/query.ts";
+import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 
 export interface ListenerRow {
   readonly name: string;

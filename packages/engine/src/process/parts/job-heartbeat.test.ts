@@ -1,8 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { waitingForLock } from "../../test/support/catalogue-seed.ts";
-import { testDatabase } from "../../test/support/test-database.ts";
-import { silentLogger } from "../service/logger.ts";
-import { adhoc, type Database } from "../store/database/database.ts";
+import { waitingForLock } from "../../../test/support/catalogue-seed.ts";
+import { testDatabase } from "../../../test/support/test-database.ts";
+import { silentLogger } from "../../service/logger.ts";
+import { adhoc, type Database } from "../../store/database/database.ts";
 import { JobHeartbeat } from "./job-heartbeat.ts";
 
 afterEach(() => {

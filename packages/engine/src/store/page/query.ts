@@ -1,6 +1,6 @@
 /**
  * Builds the SELECT of a list endpoint: optional conditions, a checked order, one page and the total. Column names and
- * SQL fragments come from this folder only; all caller input is sent as parameters. Statements are unnamed, because there
+ * SQL fragments come from store/ only; all caller input is sent as parameters. Statements are unnamed, because there
  * are too many different texts to prepare.
  */
 import type { Connection } from "../database/database.ts";

@@ -1,12 +1,12 @@
 /** Shows a component without runs (DAG processor, API) as alive: a lease that is renewed while its loop turns. */
 import { hostname } from "node:os";
-import { Lease } from "../job/lease.ts";
-import type { Logger } from "../service/logger.ts";
-import { Outage } from "../service/outage.ts";
-import type { Service } from "../service/service.ts";
-import type { Database } from "../store/database/database.ts";
-import type { JobKind } from "../store/job/job-lease.ts";
-import { VERSION } from "../version.ts";
+import { Lease } from "../../job/lease.ts";
+import type { Logger } from "../../service/logger.ts";
+import { Outage } from "../../service/outage.ts";
+import type { Service } from "../../service/service.ts";
+import type { Database } from "../../store/database/database.ts";
+import type { JobKind } from "../../store/job/job-lease.ts";
+import { VERSION } from "../../version.ts";
 
 const TIMES = { ttlMs: 30_000, renewMs: 10_000, marginMs: 2_000 };
 

@@ -1,8 +1,8 @@
 /** Health of the triggerers, for the health check and for `doctor`. */
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
+import { liveTriggerers } from "../list/jobs.ts";
 import type { TriggererFacts } from "../trigger/triggers.ts";
-import { liveTriggerers } from "./jobs.ts";
 
 export interface TriggererHealth {
   readonly triggers: number;

@@ -4,12 +4,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { type TestDatabase, testDatabase } from "../../test/support/test-database.ts";
-import { resolveConfig } from "../service/config.ts";
-import { type Home, openHome } from "../service/home.ts";
-import { type Logger, silentLogger } from "../service/logger.ts";
-import { USER_CODE_UID } from "../service/process-user.ts";
-import { type Standalone, startStandalone } from "./standalone.ts";
+import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
+import { resolveConfig } from "../../service/config.ts";
+import { type Home, openHome } from "../../service/home.ts";
+import { type Logger, silentLogger } from "../../service/logger.ts";
+import { USER_CODE_UID } from "../../service/process-user.ts";
+import { type Standalone, startStandalone } from "../standalone.ts";
 import { chooseUserCodeAccount } from "./user-code-account.ts";
 
 const asRoot = process.getuid?.() === 0;

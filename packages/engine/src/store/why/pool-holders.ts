@@ -1,7 +1,7 @@
 /** The task instances that occupy slots of a pool, or of a limit that the engine counts like a pool. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
-import { type PlacedInstance, withMapPlaces } from "./map-places.ts";
+import { type PlacedInstance, withMapPlaces } from "../list/map-places.ts";
 
 export interface PoolHolder extends PlacedInstance {
   readonly state: string;

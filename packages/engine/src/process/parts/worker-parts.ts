@@ -1,18 +1,18 @@
 import { hostname } from "node:os";
-import { BundleCache } from "../code/bundle-cache.ts";
-import { LocalExecutor } from "../execute/local/local-executor.ts";
-import { fetchRemoteBundle } from "../execute/worker/bundle-fetch.ts";
-import { ExecutionClient, type ExecutionClientOptions } from "../execute/worker/execution-client.ts";
-import { RemoteLogs } from "../execute/worker/remote-logs.ts";
-import { RemoteOutputs } from "../execute/worker/remote-outputs.ts";
-import type { Repeats } from "../execute/worker/repeated-call.ts";
-import { Worker } from "../execute/worker/worker.ts";
-import { WorkerCalls } from "../execute/worker/worker-calls.ts";
-import { cleanScratch } from "../output/output-retention.ts";
-import type { Config } from "../service/config.ts";
-import { openHome } from "../service/home.ts";
-import type { Logger } from "../service/logger.ts";
-import { VERSION } from "../version.ts";
+import { BundleCache } from "../../code/bundle-cache.ts";
+import { LocalExecutor } from "../../execute/local/local-executor.ts";
+import { fetchRemoteBundle } from "../../execute/worker/bundle-fetch.ts";
+import { ExecutionClient, type ExecutionClientOptions } from "../../execute/worker/execution-client.ts";
+import { RemoteLogs } from "../../execute/worker/remote-logs.ts";
+import { RemoteOutputs } from "../../execute/worker/remote-outputs.ts";
+import type { Repeats } from "../../execute/worker/repeated-call.ts";
+import { Worker } from "../../execute/worker/worker.ts";
+import { WorkerCalls } from "../../execute/worker/worker-calls.ts";
+import { cleanScratch } from "../../output/output-retention.ts";
+import type { Config } from "../../service/config.ts";
+import { openHome } from "../../service/home.ts";
+import type { Logger } from "../../service/logger.ts";
+import { VERSION } from "../../version.ts";
 import { prepareUserCode } from "./user-code.ts";
 
 export interface WorkerPartsOptions extends Pick<ExecutionClientOptions, "url" | "token" | "ca"> {

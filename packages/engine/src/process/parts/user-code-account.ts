@@ -9,12 +9,12 @@
 import { spawn } from "node:child_process";
 import { chmod, chown, constants, readFile, stat } from "node:fs/promises";
 import { dirname } from "node:path";
-import { childEntries } from "../child/child-entry.ts";
-import type { Config } from "../service/config.ts";
-import { EngineError } from "../service/errors.ts";
-import type { Home } from "../service/home.ts";
-import type { Logger } from "../service/logger.ts";
-import { type ProcessUser, USER_CODE_UID } from "../service/process-user.ts";
+import { childEntries } from "../../child/child-entry.ts";
+import type { Config } from "../../service/config.ts";
+import { EngineError } from "../../service/errors.ts";
+import type { Home } from "../../service/home.ts";
+import type { Logger } from "../../service/logger.ts";
+import { type ProcessUser, USER_CODE_UID } from "../../service/process-user.ts";
 
 export interface AccountChoice {
   readonly config: Pick<Config, "taskUser">;

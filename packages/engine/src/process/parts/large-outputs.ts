@@ -1,10 +1,10 @@
 /** The large outputs of one process, by its configuration, with their rows in the database. */
-import { LargeOutputs } from "../output/large-outputs.ts";
-import type { Config } from "../service/config.ts";
-import { outputFolder } from "../service/home.ts";
-import type { Database } from "../store/database/database.ts";
-import { retryTransient } from "../store/database/transient-retry.ts";
-import { registerObject } from "../store/output/output-objects.ts";
+import { LargeOutputs } from "../../output/large-outputs.ts";
+import type { Config } from "../../service/config.ts";
+import { outputFolder } from "../../service/home.ts";
+import type { Database } from "../../store/database/database.ts";
+import { retryTransient } from "../../store/database/transient-retry.ts";
+import { registerObject } from "../../store/output/output-objects.ts";
 
 export function createLargeOutputs(config: Config, database: Database): LargeOutputs {
   return new LargeOutputs({

@@ -1,6 +1,6 @@
-import type { Logger } from "../service/logger.ts";
-import type { ProcessUser } from "../service/process-user.ts";
-import { refusedNames } from "../service/user-environment.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { ProcessUser } from "../../service/process-user.ts";
+import { refusedNames } from "../../service/user-environment.ts";
 import { type AccountChoice, chooseUserCodeAccount } from "./user-code-account.ts";
 
 /** Prepares user code before any runs: warnings, and the account. Returns the account: see `chooseUserCodeAccount`. */

@@ -3,14 +3,14 @@
  * without the shared key would start and be able to read nothing: it logs a warning at once.
  */
 import { existsSync } from "node:fs";
-import { SECRET_UNREADABLE, SecretBox } from "../secret/secret-box.ts";
-import type { Config } from "../service/config.ts";
-import { keyFile } from "../service/home.ts";
-import type { Logger } from "../service/logger.ts";
-import type { Database } from "../store/database/database.ts";
-import { openConnection, openConnections } from "../store/settings/connections.ts";
-import { findUnreadable, type UnreadableSecrets } from "../store/settings/unreadable-secrets.ts";
-import { openVariables } from "../store/settings/variables.ts";
+import { SECRET_UNREADABLE, SecretBox } from "../../secret/secret-box.ts";
+import type { Config } from "../../service/config.ts";
+import { keyFile } from "../../service/home.ts";
+import type { Logger } from "../../service/logger.ts";
+import type { Database } from "../../store/database/database.ts";
+import { openConnection, openConnections } from "../../store/settings/connections.ts";
+import { findUnreadable, type UnreadableSecrets } from "../../store/settings/unreadable-secrets.ts";
+import { openVariables } from "../../store/settings/variables.ts";
 
 /** After the migrations, before the first request or task. */
 export async function warnOfUnreadable(parts: {

@@ -1,9 +1,9 @@
 /** The store of task logs, by the configuration. */
 import { randomUUID } from "node:crypto";
-import type { LogStore } from "../log/log-store.ts";
-import { openLogStore } from "../log/open-log-store.ts";
-import type { Config } from "../service/config.ts";
-import { logFolder } from "../service/home.ts";
+import type { LogStore } from "../../log/log-store.ts";
+import { openLogStore } from "../../log/open-log-store.ts";
+import type { Config } from "../../service/config.ts";
+import { logFolder } from "../../service/home.ts";
 
 type LogSettings = Pick<Config, "home" | "logStore">;
 

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { readConfig } from "../service/config.ts";
+import { readConfig } from "../../service/config.ts";
 import { executorNames } from "./executors.ts";
 
 const names = (env: Record<string, string>) => executorNames(readConfig({ env }));

@@ -2,8 +2,8 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, expect, it, onTestFinished, vi } from "vitest";
-import { openHome } from "../service/home.ts";
-import { silentLogger } from "../service/logger.ts";
+import { openHome } from "../../service/home.ts";
+import { silentLogger } from "../../service/logger.ts";
 import { prepareUserCode } from "./user-code.ts";
 
 afterEach(() => vi.unstubAllEnvs());

@@ -1,10 +1,10 @@
 import { join } from "node:path";
-import type { Config } from "../service/config.ts";
-import { findStandalone, openHome } from "../service/home.ts";
-import type { Logger } from "../service/logger.ts";
-import { Database } from "../store/database/database.ts";
-import { type DatabaseWait, reachDatabase } from "../store/database/reach-database.ts";
-import { EmbeddedPostgres } from "../store/embedded/embedded-postgres.ts";
+import type { Config } from "../../service/config.ts";
+import { findStandalone, openHome } from "../../service/home.ts";
+import type { Logger } from "../../service/logger.ts";
+import { Database } from "../../store/database/database.ts";
+import { type DatabaseWait, reachDatabase } from "../../store/database/reach-database.ts";
+import { EmbeddedPostgres } from "../../store/embedded/embedded-postgres.ts";
 
 export interface OpenedDatabase {
   readonly database: Database;

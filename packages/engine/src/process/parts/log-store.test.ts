@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
-import { s3Server } from "../../test/support/s3-server.ts";
-import { SplitRig } from "../../test/support/split-rig.ts";
-import { resolveConfig } from "../service/config.ts";
-import { clean } from "./clean.ts";
+import { s3Server } from "../../../test/support/s3-server.ts";
+import { SplitRig } from "../../../test/support/split-rig.ts";
+import { resolveConfig } from "../../service/config.ts";
+import { clean } from "../clean.ts";
 import { probeLogStore } from "./log-store.ts";
 
 const DAG = `

@@ -1,20 +1,20 @@
 /** The executors of a process that drives runs, by its configuration. */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Executor } from "../execute/contract.ts";
+import type { Executor } from "../../execute/contract.ts";
 import {
   KubernetesLauncher,
   type KubernetesLauncherOptions,
-} from "../execute/kubernetes/kubernetes-launcher.ts";
-import { LocalExecutor } from "../execute/local/local-executor.ts";
-import type { LocalExecutorOptions } from "../execute/local/local-executor-options.ts";
-import { QueueLauncher } from "../execute/queue/queue-launcher.ts";
-import type { Launcher } from "../execute/remote/launcher.ts";
-import { ModuleLauncher } from "../execute/remote/module-launcher.ts";
-import { RemoteExecutor } from "../execute/remote/remote-executor.ts";
-import type { Config } from "../service/config.ts";
-import { EngineError } from "../service/errors.ts";
-import type { GivenExecutor } from "../service/executor-settings.ts";
-import type { KubernetesConfig } from "../service/kubernetes-settings.ts";
+} from "../../execute/kubernetes/kubernetes-launcher.ts";
+import { LocalExecutor } from "../../execute/local/local-executor.ts";
+import type { LocalExecutorOptions } from "../../execute/local/local-executor-options.ts";
+import { QueueLauncher } from "../../execute/queue/queue-launcher.ts";
+import type { Launcher } from "../../execute/remote/launcher.ts";
+import { ModuleLauncher } from "../../execute/remote/module-launcher.ts";
+import { RemoteExecutor } from "../../execute/remote/remote-executor.ts";
+import type { Config } from "../../service/config.ts";
+import { EngineError } from "../../service/errors.ts";
+import type { GivenExecutor } from "../../service/executor-settings.ts";
+import type { KubernetesConfig } from "../../service/kubernetes-settings.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 export interface Executors {

@@ -1,8 +1,8 @@
-import { BundleCache } from "../code/bundle-cache.ts";
-import { type BundleText, bundleText } from "../code/bundle-text.ts";
-import { EngineError } from "../service/errors.ts";
-import { loadBundle, loadBundledFile } from "../store/dag/bundles.ts";
-import type { Database } from "../store/database/database.ts";
+import { BundleCache } from "../../code/bundle-cache.ts";
+import { type BundleText, bundleText } from "../../code/bundle-text.ts";
+import { EngineError } from "../../service/errors.ts";
+import { loadBundle, loadBundledFile } from "../../store/dag/bundles.ts";
+import type { Database } from "../../store/database/database.ts";
 import type { ServiceParts } from "./service-parts.ts";
 
 /** Packages that bundles require are resolved from the DAG folder, or from the current folder of a process without one. */
