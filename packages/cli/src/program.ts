@@ -21,6 +21,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/service/standalone.ts"),
   },
   {
+    name: "open",
+    summary: "open the web UI, signed in",
+    load: () => import("./commands/system/open.ts"),
+  },
+  {
     name: "worker",
     summary: "run tasks of the queue executor on this machine",
     load: () => import("./commands/service/worker.ts"),

@@ -120,7 +120,8 @@ export class Client {
     if (call.body !== undefined) request.body = JSON.stringify(call.body);
 
     const repeatable = method === "GET" || Boolean(call.idempotent);
-    const url = `${this.target.url}/api/v2${path}${encodeQuery(call.query)}`;
+    const root = path.startsWith("/ui/") ? "" : "/api/v2";
+    const url = `${this.target.url}${root}${path}${encodeQuery(call.query)}`;
     for (let attempt = 1; ; attempt++) {
       try {
         const response = await fetch(url, { ...request, signal: deadline(call) });

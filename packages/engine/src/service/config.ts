@@ -14,8 +14,8 @@ import {
   host,
   names,
   oneOf,
-  publicUrl,
   redisUrl,
+  serverUrl,
   signalService,
   storeLocation,
   Unfit,
@@ -122,7 +122,7 @@ const SETTINGS: Settings = {
     flag: "--public-url",
     variable: "TRADEWIND_PUBLIC_URL",
     fallback: undefined,
-    read: publicUrl,
+    read: serverUrl,
   },
   databaseUrl: { flag: "--database-url", variable: "DATABASE_URL", fallback: undefined, read: databaseUrl },
   databaseConnections: {

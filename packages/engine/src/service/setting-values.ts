@@ -113,6 +113,19 @@ export function publicUrl(text: string): string {
   return url.href.replace(/\/+$/, "");
 }
 
+/** The public URL of the server that also serves the web UI. */
+export function serverUrl(text: string): string {
+  const url = publicUrl(text);
+  const [, first] = new URL(url).pathname.split("/");
+  if (OWN_PATHS.has(first ?? ""))
+    throw new Unfit(
+      `has a path that begins with /${first}, which the server uses itself: choose another path.`,
+    );
+  return url;
+}
+
+const OWN_PATHS = new Set(["api", "assets", "execution", "ui"]);
+
 export function databaseUrl(text: string): string {
   const shape = "must be a PostgreSQL URL: postgresql://user:password@host:5432/name.";
   if (!URL.canParse(text)) throw new Unfit(shape);

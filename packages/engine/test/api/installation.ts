@@ -99,7 +99,7 @@ export class Installation {
     return this.options.database;
   }
 
-  /** A request with the admin's token; `path` is below /api/v2. */
+  /** A request with the admin's token; `path` is below /api/v2, or begins with /ui/. */
   call(
     method: InjectOptions["method"],
     path: string,
@@ -108,7 +108,7 @@ export class Installation {
   ): Promise<LightMyRequestResponse> {
     return this.app.inject({
       method,
-      url: path.startsWith("/api/") ? path : `/api/v2${path}`,
+      url: /^\/(?:api|ui)\//.test(path) ? path : `/api/v2${path}`,
       headers: { authorization: `Bearer ${this.token}`, ...headers },
       ...(body === undefined ? {} : { payload: body as object }),
     });

@@ -16,7 +16,10 @@ export function command(session: Session) {
     )
     .option("--port <port>", "port to listen on (TRADEWIND_PORT; default: 8080)", wholeNumber(0, 65535))
     .option("--host <address>", "address to listen on (TRADEWIND_HOST; default: 127.0.0.1)")
-    .option("--public-url <url>", "public URL of the API, used in webhook URLs (TRADEWIND_PUBLIC_URL)")
+    .option(
+      "--public-url <url>",
+      "public URL of the server, used in links and webhook URLs (TRADEWIND_PUBLIC_URL)",
+    )
     .action(async (options) => {
       const { resolveConfig, startApi } = await import("@tradewind/engine");
       const config = resolveConfig({ ...options, home: session.options.home }, session.host.env);

@@ -1,6 +1,7 @@
 import { mkdir } from "node:fs/promises";
 import { Command } from "@commander-js/extra-typings";
 import { Client } from "../../client/client.ts";
+import { createSignInLink } from "../../client/sign-in-link.ts";
 import { examples } from "../../examples.ts";
 import { wholeNumber } from "../../input/values.ts";
 import { showActivity } from "../../output/activity.ts";
@@ -22,7 +23,10 @@ export function command(session: Session) {
       wholeNumber(0, 65535),
     )
     .option("--host <address>", "address of the API (TRADEWIND_HOST; default: 127.0.0.1)")
-    .option("--public-url <url>", "public URL of the API, used in webhook URLs (TRADEWIND_PUBLIC_URL)")
+    .option(
+      "--public-url <url>",
+      "public URL of the server, used in links and webhook URLs (TRADEWIND_PUBLIC_URL)",
+    )
     .addOption(PARALLELISM)
     .addOption(STREAMING_SLOTS)
     .option(
@@ -60,15 +64,17 @@ export function command(session: Session) {
       await serve(
         session,
         (signal) => startStandalone(config, { signal, onStep }),
-        ({ url, token, watch }, signal) => {
+        async ({ url, token, watch }, signal) => {
           const line = (name: string, value: string) =>
             terminal.note(`  ${terminal.paintNote("dim", name.padEnd(6))} ${value}`);
           terminal.note(`${terminal.paintNote("bold", "Tradewind is running.")} Press Ctrl-C to stop.`);
-          line("url", terminal.paintNote("cyan", url));
+          const client = new Client({ url, token, pid: undefined });
+          // Machines collect JSON logs, which should not contain a link that signs someone in.
+          const link = config.logFormat === "json" ? url : (await createSignInLink(client)).url;
+          line("url", terminal.paintNote("cyan", link));
           line("home", config.home);
           line("token", `${config.home}/token`);
           line("dags", config.dags);
-          const client = new Client({ url, token, pid: undefined });
           return showActivity(session, client, { dags: config.dags, since, watch, signal });
         },
       );

@@ -3,6 +3,7 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
+import { routesOf } from "../../../test/api/routes.ts";
 import { Database } from "../../store/database/database.ts";
 import { createApi } from "./api.ts";
 import { ApiServer } from "./api-server.ts";
@@ -14,47 +15,25 @@ beforeAll(async () => {
   await tw.addDag(manifestOf("sales", [{ taskId: "extract" }, { taskId: "load", upstream: ["extract"] }]));
 });
 
-/** Every route, with a value for each parameter. */
-function routes(): { method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE"; url: string }[] {
-  const tree = tw.app.printRoutes({ commonPrefix: false, includeHooks: false });
-  const found: { method: "GET"; url: string }[] = [];
-  const path: string[] = [];
-  for (const line of tree.split("\n")) {
-    const match = /^([│ ]*)[├└]── (.*?)(?: \(([A-Z, ]+)\))?$/.exec(line);
-    if (match === null) continue;
-    const depth = match[1]!.length / 4;
-    path.length = depth;
-    path[depth] = match[2]!;
-    for (const method of (match[3] ?? "")
-      .split(", ")
-      .filter((each) => each !== "" && each !== "HEAD" && each !== "OPTIONS")) {
-      found.push({
-        method: method as "GET",
-        url: path
-          .join("")
-          .replace(/:(\w+)/g, (_, name) =>
-            /index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x",
-          ),
-      });
-    }
-  }
-  return found;
-}
-
 describe("authentication", () => {
-  const OPEN = ["GET /", "GET /api/v2/version", "GET /api/v2/monitor/health"];
+  const OPEN = ["GET /", "GET /api/v2/version", "GET /api/v2/monitor/health", "POST /ui/session"];
 
-  test("rejects calls without a valid token on every route except welcome, version and health", async () => {
-    const all = routes();
+  test("rejects calls without a valid token on every route except welcome, version, health and sign-in", async () => {
+    const all = routesOf(tw.app);
     expect(all.length).toBeGreaterThan(60);
     const answers = await Promise.all(
       all.flatMap(({ method, url }) =>
-        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`].map(
+        [undefined, "Bearer", "Bearer wrong", "Basic YWRtaW46YWRtaW4=", `Bearer ${tw.token}x`, "cookie"].map(
           async (authorization) => {
             const response = await tw.app.inject({
               method,
               url,
-              headers: authorization === undefined ? {} : { authorization },
+              headers:
+                authorization === undefined
+                  ? {}
+                  : authorization === "cookie"
+                    ? { cookie: `tradewind_session=${"x".repeat(43)}`, "x-tradewind-csrf": "1" }
+                    : { authorization },
             });
             return {
               route: `${method} ${url}`,
@@ -266,7 +245,7 @@ test.each(["0002-01-01T00:00:00Z", "9998-12-31T23:59:59.999Z"])("accepts the dat
 
 describe("HEAD", () => {
   test("responds on every path like GET, without a body", async () => {
-    const paths = routes().filter(({ method }) => method === "GET");
+    const paths = routesOf(tw.app).filter(({ method }) => method === "GET");
     expect(paths.length).toBeGreaterThan(40);
     for (const { url } of paths) {
       const ask = (method: "GET" | "HEAD", headers: Record<string, string>) =>
@@ -333,7 +312,7 @@ test("describes every route in OpenAPI, and requires a token", async () => {
   );
   expect(described).toContain("POST /api/v2/dags/{}/dagRuns");
   expect(described.length).toBe(
-    routes().filter(({ url }) => url !== "/" && !url.endsWith("openapi.json")).length,
+    routesOf(tw.app).filter(({ url }) => url !== "/" && !url.endsWith("openapi.json")).length,
   );
   expect(document.components.schemas).toHaveProperty("DAGRunResponse");
   expect(

@@ -11,7 +11,7 @@ import {
   serializerCompiler,
   type ZodTypeProvider,
 } from "fastify-type-provider-zod";
-import { findToken } from "../../store/access/tokens.ts";
+import { isValidCredential } from "../../store/access/web-sessions.ts";
 import { eventLogs } from "../access/event-logs.ts";
 import { tokens } from "../access/tokens.ts";
 import { assets } from "../asset/assets.ts";
@@ -47,8 +47,10 @@ import { deferrals } from "../trigger/deferrals.ts";
 import { triggers } from "../trigger/triggers.ts";
 import { waiting } from "../trigger/waiting.ts";
 import { webhooks } from "../trigger/webhooks.ts";
+import { session } from "../web/session.ts";
 import { why } from "../why/why.ts";
 import { requireToken } from "./auth.ts";
+import { basePathOf, withoutBasePath } from "./base-path.ts";
 import { limitBodyTime } from "./body-time.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { DiskSpace } from "./disk-space.ts";
@@ -66,6 +68,7 @@ import {
   sendProblem,
   validatorCompiler,
 } from "./problem.ts";
+import { SESSION_COOKIE } from "./session-cookie.ts";
 import { prepareStreams } from "./streaming.ts";
 import { version } from "./version.ts";
 import { welcome } from "./welcome.ts";
@@ -95,6 +98,7 @@ const RESOURCES: readonly Resource[] = [
   runLogStream,
   runLogs,
   runWait,
+  session,
   signalListeners,
   signals,
   taskInstanceEdits,
@@ -117,6 +121,7 @@ const RESOURCES: readonly Resource[] = [
 const BODY_LIMIT = 1024 * 1024;
 
 export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
+  const basePath = basePathOf(options.config.publicUrl);
   const app = fastify({
     bodyLimit: BODY_LIMIT,
     // Like GET without a body; streams check for HEAD and do not start.
@@ -130,7 +135,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     },
     genReqId: () => randomUUID(),
     logger: false,
-    rewriteUrl: ({ url = "/" }) => slashesInNames(url),
+    rewriteUrl: ({ url = "/" }) => slashesInNames(withoutBasePath(url, basePath)),
     // Limited per route: see limitBodyTime.
     requestTimeout: 0,
     // Longer than any id, so that the schema rejects it and not the router.
@@ -142,10 +147,10 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   app.setErrorHandler(errorHandler(options.logger, DiskSpace.observe(app as never).onProblem));
   app.decorateRequest("principal", null);
   acceptJsonOnly(app);
-  prepareStreams(app, async (token) => (await findToken(options.database, token)) !== undefined);
+  prepareStreams(app, (secret) => isValidCredential(options.database, secret));
   InFlight.observe(app);
   limitBodyTime(app as never);
-  app.addHook("onRequest", requireToken(options.database));
+  app.addHook("onRequest", requireToken(options.database, options.config.publicUrl));
   ignoreUnknownParameters(app);
   app.addHook("onSend", async (_request, reply) => {
     reply.header("x-content-type-options", "nosniff");
@@ -167,8 +172,13 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
         version: options.config.version,
         description: "Airflow 3's public API, served by Tradewind.",
       },
-      components: { securitySchemes: { bearer: { type: "http", scheme: "bearer" } } },
-      security: [{ bearer: [] }],
+      components: {
+        securitySchemes: {
+          bearer: { type: "http", scheme: "bearer" },
+          session: { type: "apiKey", in: "cookie", name: SESSION_COOKIE },
+        },
+      },
+      security: [{ bearer: [] }, { session: [] }],
       tags: [EXECUTION_TAG],
     },
     transform: jsonSchemaTransform,

@@ -1,17 +1,23 @@
 /**
  * Authentication. Default deny: a route is open only if its config has `open: true`, so a new route is closed by default.
  * Unknown paths are closed too, so that they do not reveal which paths exist.
+ *
+ * A caller sends a bearer token, or, from a browser, the cookie of a session (session-cookie.ts). With both, the token counts.
  */
 import type { FastifyReply, FastifyRequest } from "fastify";
 import { findToken, type TokenRole, type TokenRow } from "../../store/access/tokens.ts";
+import { findSession } from "../../store/access/web-sessions.ts";
 import type { Database } from "../../store/database/database.ts";
 import { Problem, sendProblem } from "./problem.ts";
+import { crossSiteProblem, sessionOf } from "./session-cookie.ts";
 
 export interface Principal {
   readonly tokenId: number;
   readonly name: string;
-  /** The bearer token, kept only during the request: the key of hashes that must not be guessable. */
+  /** The bearer token or the session's secret, kept only during the request: the key of hashes that must not be guessable. */
   readonly token: string;
+  /** The caller is a signed-in browser. */
+  readonly isSession?: boolean;
   /** "worker": only the task execution API. */
   readonly role: TokenRole;
   /** Set if the caller is a pod: it acts for this assignment only. */
@@ -41,7 +47,7 @@ const WORKER_CHECK_MS = 1_000;
 const MOST_WORKERS = 10_000;
 
 /** Hook that authenticates a request or returns 401. */
-export function requireToken(database: Database) {
+export function requireToken(database: Database, publicUrl?: string) {
   const workers = new Map<string, { readonly row: TokenRow; readonly until: number }>();
   const tokenRow = async (token: string, isExecution: boolean): Promise<TokenRow | undefined> => {
     const known = isExecution ? workers.get(token) : undefined;
@@ -62,22 +68,32 @@ export function requireToken(database: Database) {
       return undefined;
     }
     const token = bearer(request.headers.authorization);
-    if (token === null) return refuse(reply, "Send the token as: Authorization: Bearer <token>", "");
-    const row = await tokenRow(token, request.routeOptions.config.execution === true);
+    const secret = request.headers.authorization === undefined ? sessionOf(request.headers.cookie) : null;
+    if (token === null && secret === null)
+      return refuse(reply, "Send the token as: Authorization: Bearer <token>", "");
+    const foreign = token === null ? crossSiteProblem(request, publicUrl) : null;
+    if (foreign !== null) return sendProblem(reply, foreign);
+    const isExecution = request.routeOptions.config.execution === true;
+    const row = token === null ? await findSession(database, secret!) : await tokenRow(token, isExecution);
+    if (row === undefined && token === null) return refuse(reply, "The session has ended: sign in again", "");
     if (row === undefined)
       return refuse(reply, "The token is unknown or has expired", ', error="invalid_token"');
-    if (row.role === "worker" && request.routeOptions.config.execution !== true)
-      return sendProblem(
-        reply,
-        new Problem(
-          403,
-          "FORBIDDEN",
-          `The token "${row.name}" has the role worker: it may only execute tasks`,
-        ),
-      );
-    request.principal = { tokenId: row.id, name: row.name, role: row.role, token };
+    if (!isExecution) requireUser(row);
+    request.principal = {
+      tokenId: row.id,
+      name: row.name,
+      role: row.role,
+      token: token ?? secret!,
+      isSession: token === null,
+    };
     return undefined;
   };
+}
+
+/** @throws Problem for the token of a worker. */
+export function requireUser({ name, role }: TokenRow): void {
+  if (role === "worker")
+    throw new Problem(403, "FORBIDDEN", `The token "${name}" has the role worker: it may only execute tasks`);
 }
 
 /** The caller of a route that is not open. */

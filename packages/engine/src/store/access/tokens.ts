@@ -80,7 +80,7 @@ const WAS_VALID = "expires_at IS NULL OR expires_at > created_at";
 
 const ADMIN = "admin";
 
-function sha256(token: string): Buffer {
+export function sha256(token: string): Buffer {
   return createHash("sha256").update(token, "utf8").digest();
 }
 

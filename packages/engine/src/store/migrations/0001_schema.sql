@@ -979,6 +979,24 @@ CREATE TABLE idempotency_key (
   PRIMARY KEY (token_id, key)
 );
 
+-- A browser that is signed in with a token. Ends with its token.
+CREATE TABLE web_session (
+  sha256       bytea PRIMARY KEY, -- of the cookie, which is not stored
+  token_id     bigint NOT NULL REFERENCES api_token ON DELETE CASCADE,
+  created_at   timestamptz NOT NULL DEFAULT now(),
+  last_used_at timestamptz NOT NULL DEFAULT now(),
+  expires_at   timestamptz NOT NULL
+);
+CREATE INDEX web_session_token ON web_session (token_id);
+
+-- The code of a link that signs a browser in. Deleted when it is used.
+CREATE TABLE sign_in_code (
+  sha256     bytea PRIMARY KEY,
+  token_id   bigint NOT NULL REFERENCES api_token ON DELETE CASCADE,
+  expires_at timestamptz NOT NULL
+);
+CREATE INDEX sign_in_code_token ON sign_in_code (token_id);
+
 CREATE TABLE audit_event (
   id         bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   at         timestamptz NOT NULL DEFAULT now(),

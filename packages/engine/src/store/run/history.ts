@@ -38,6 +38,8 @@ export const CLEAN_KINDS = [
   "jobs",
   "idempotency_keys",
   "audit_events",
+  "web_sessions",
+  "sign_in_codes",
   "versions",
   "bundles",
   "shared_chunks",
@@ -160,6 +162,18 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
     key: "id",
     order: "id",
     old: `at < ${OLD}`,
+  }),
+  web_sessions: byKey("web_sessions", {
+    table: "web_session",
+    key: "ctid",
+    order: "expires_at",
+    old: `expires_at < ${OLD}`,
+  }),
+  sign_in_codes: byKey("sign_in_codes", {
+    table: "sign_in_code",
+    key: "ctid",
+    order: "expires_at",
+    old: `expires_at < ${OLD}`,
   }),
   // By the age of its successor, not its own: a process that read it as current has finished using it.
   versions: byKey("versions", {
