@@ -21,7 +21,7 @@ export * from "./graph/scope.ts";
 export { dependsOnSetup, pendingTeardowns } from "./graph/setups.ts";
 export * from "./graph/trigger-rules.ts";
 export { EXACT_LIMIT } from "./graph/weights.ts";
-export { wholeState } from "./graph/whole-task.ts";
+export { wholeState, worstState } from "./graph/whole-task.ts";
 export { type Expansion, type ExpansionRow, Expansions, type ScopePlace } from "./map/expansions.ts";
 export {
   expansionOf,

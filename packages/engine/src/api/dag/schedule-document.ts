@@ -19,7 +19,9 @@ export const scheduleErrorDocument = z
     description: "The latest error of a custom timetable. It is retried.",
   });
 
-export function scheduleError(row: DagRow): z.output<typeof scheduleErrorDocument> | null {
+export function scheduleError(
+  row: Pick<DagRow, "schedule_error" | "schedule_failures" | "schedule_retry_at">,
+): z.output<typeof scheduleErrorDocument> | null {
   const { schedule_error: error, schedule_failures: failures, schedule_retry_at: next } = row;
   if (error === null) return null;
   const { code, message, at } = error;

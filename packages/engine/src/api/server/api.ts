@@ -47,6 +47,8 @@ import { deferrals } from "../trigger/deferrals.ts";
 import { triggers } from "../trigger/triggers.ts";
 import { waiting } from "../trigger/waiting.ts";
 import { webhooks } from "../trigger/webhooks.ts";
+import { UI_TAG } from "../ui/columns.ts";
+import { UI_RESOURCES } from "../ui/resources.ts";
 import { session } from "../web/session.ts";
 import { why } from "../why/why.ts";
 import { requireToken } from "./auth.ts";
@@ -116,6 +118,7 @@ const RESOURCES: readonly Resource[] = [
   why,
   workers,
   xcomEntries,
+  ...UI_RESOURCES,
 ];
 
 const BODY_LIMIT = 1024 * 1024;
@@ -179,7 +182,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
         },
       },
       security: [{ bearer: [] }, { session: [] }],
-      tags: [EXECUTION_TAG],
+      tags: [EXECUTION_TAG, UI_TAG],
     },
     transform: jsonSchemaTransform,
     transformObject: jsonSchemaTransformObject,

@@ -24,6 +24,7 @@ import { date, iso, nullableDate } from "../server/fields.ts";
 import { change } from "../server/idempotent.ts";
 import { conflict, Problem } from "../server/problem.ts";
 import { originProblem, sessionCookie } from "../server/session-cookie.ts";
+import { UI_TAG } from "../ui/columns.ts";
 
 const secret = z.string().min(1).max(512);
 const signInBody = z.union([z.strictObject({ token: secret }), z.strictObject({ code: secret })]);
@@ -44,7 +45,7 @@ const sessionDocument = z
 
 export const session: Resource = (app, options) => {
   const { config, database } = options;
-  const tags = ["Web UI"];
+  const tags = [UI_TAG.name];
 
   app.post(
     "/ui/session",

@@ -118,6 +118,9 @@ CREATE TABLE dag_version (
     jsonb_path_query_array(manifest, '$.tasks[*] ? (@.upstream.size() == 0 && !(@.startTrigger.type() == "object"))'))) STORED,
   has_deadlines   boolean NOT NULL
     GENERATED ALWAYS AS (manifest ? 'deadlines' OR manifest @? '$.tasks[*].deadlines') STORED,
+  -- Owner, tags, schedule and the like, for lists of thousands of DAGs.
+  header          jsonb NOT NULL GENERATED ALWAYS AS
+    (manifest - '{tasks,groups,maps,docs,paramsSchema,packages,callbacks,notices,deadlines,stop}'::text[]) STORED,
   UNIQUE (dag_id, number)
 );
 CREATE INDEX dag_version_bundle ON dag_version (bundle_hash);
@@ -248,6 +251,8 @@ CREATE INDEX dag_run_of_backfill ON dag_run (backfill_id, state) WHERE backfill_
 CREATE INDEX dag_run_sub_dag ON dag_run (id) WHERE parent_try IS NOT NULL AND state IN ('queued', 'running');
 -- The latest runs of a DAG without reading its history: lists of DAGs, `@latest`, pages of a DAG's runs.
 CREATE INDEX dag_run_latest ON dag_run (dag_id, run_after, id);
+-- The latest failed runs of a DAG, however many others succeeded since.
+CREATE INDEX dag_run_failed ON dag_run (dag_id, run_after, id) WHERE state = 'failed';
 -- The last successful runs of a DAG, for their average duration.
 CREATE INDEX dag_run_succeeded ON dag_run (dag_id, ended_at) WHERE state = 'success';
 CREATE INDEX dag_run_parent ON dag_run (parent_run_id) WHERE parent_run_id IS NOT NULL;

@@ -1,0 +1,7 @@
+/** The routes below /ui. */
+import type { Resource } from "../server/context.ts";
+import { uiDags } from "./ui-dags.ts";
+import { uiGrid } from "./ui-grid.ts";
+import { uiHome } from "./ui-home.ts";
+
+export const UI_RESOURCES: readonly Resource[] = [uiDags, uiGrid, uiHome];
