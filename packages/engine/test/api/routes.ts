@@ -20,6 +20,7 @@ export function routesOf(
         method: method as "GET",
         url: path
           .join("")
+          .replace(/^\*$/, "/*")
           .replace(/:(\w+)/g, (_, name) =>
             /index|number|_id$/.test(name) && !/^(dag|task|connection)_/.test(name) ? "1" : "x",
           ),

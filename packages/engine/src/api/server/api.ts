@@ -49,6 +49,7 @@ import { waiting } from "../trigger/waiting.ts";
 import { webhooks } from "../trigger/webhooks.ts";
 import { UI_TAG } from "../ui/columns.ts";
 import { UI_RESOURCES } from "../ui/resources.ts";
+import { pages } from "../web/pages.ts";
 import { session } from "../web/session.ts";
 import { why } from "../why/why.ts";
 import { requireToken } from "./auth.ts";
@@ -73,7 +74,6 @@ import {
 import { SESSION_COOKIE } from "./session-cookie.ts";
 import { prepareStreams } from "./streaming.ts";
 import { version } from "./version.ts";
-import { welcome } from "./welcome.ts";
 
 const RESOURCES: readonly Resource[] = [
   assets,
@@ -96,6 +96,7 @@ const RESOURCES: readonly Resource[] = [
   jobs,
   mapIndex,
   openApi,
+  pages,
   pools,
   runLogStream,
   runLogs,
@@ -114,7 +115,6 @@ const RESOURCES: readonly Resource[] = [
   version,
   waiting,
   webhooks,
-  welcome,
   why,
   workers,
   xcomEntries,
@@ -122,6 +122,14 @@ const RESOURCES: readonly Resource[] = [
 ];
 
 const BODY_LIMIT = 1024 * 1024;
+
+/** Of every response, unless its route has set others. */
+const HEADERS = [
+  ["x-content-type-options", "nosniff"],
+  ["cache-control", "no-store"],
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["referrer-policy", "no-referrer"],
+] as const;
 
 export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   const basePath = basePathOf(options.config.publicUrl);
@@ -156,10 +164,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
   app.addHook("onRequest", requireToken(options.database, options.config.publicUrl));
   ignoreUnknownParameters(app);
   app.addHook("onSend", async (_request, reply) => {
-    reply.header("x-content-type-options", "nosniff");
-    reply.header("cache-control", "no-store");
-    reply.header("content-security-policy", "default-src 'none'; frame-ancestors 'none'");
-    reply.header("referrer-policy", "no-referrer");
+    for (const [name, value] of HEADERS) if (!reply.hasHeader(name)) reply.header(name, value);
     reply.header("x-request-id", reply.request.id);
     if (app.closing.aborted) reply.header("connection", "close");
   });

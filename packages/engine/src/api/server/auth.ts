@@ -1,5 +1,5 @@
 /**
- * Authentication. Default deny: a route is open only if its config has `open: true`, so a new route is closed by default.
+ * Authentication. Default deny: a route is open only if its config says so with `open`, so a new route is closed by default.
  * Unknown paths are closed too, so that they do not reveal which paths exist.
  *
  * A caller sends a bearer token, or, from a browser, the cookie of a session (session-cookie.ts). With both, the token counts.
@@ -31,8 +31,8 @@ declare module "fastify" {
     principal: Principal | null;
   }
   interface FastifyContextConfig {
-    /** No token required. */
-    open?: boolean;
+    /** No token required, for all or some of its requests. */
+    open?: boolean | ((request: FastifyRequest) => boolean);
     /** A route of the task execution API: for worker tokens, too. */
     execution?: boolean;
     /** The body is a stream of any length. */
@@ -61,7 +61,8 @@ export function requireToken(database: Database, publicUrl?: string) {
     return row;
   };
   return async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> => {
-    if (request.routeOptions.config.open === true && !request.is404) return undefined;
+    const { open } = request.routeOptions.config;
+    if (!request.is404 && (typeof open === "function" ? open(request) : open)) return undefined;
     const other = request.is404 ? null : await request.routeOptions.config.otherwise?.(request);
     if (other) {
       request.principal = other;

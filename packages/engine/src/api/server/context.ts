@@ -39,6 +39,8 @@ export interface ApiOptions {
   readonly wakeUps: Pick<WakeUps, "listen" | "onLocal" | "wantStates">;
   /** The configured signal service; by default one on `database`. Closed by the caller. */
   readonly signals?: SignalService | undefined;
+  /** The build of the web UI; by default the one of this installation. */
+  readonly webFolder?: string | undefined;
   /** Serves the task execution API. Left out: it is not served. */
   readonly execution?: ExecutionParts | undefined;
   /** Called after the commit of a change that concerns schedulers; must not throw. */
