@@ -31,7 +31,14 @@ afterAll(() => standalone?.remove());
 
 it("lists events, newest first", async () => {
   const all = await names();
-  expect(all).toEqual(["patch_variable", "create_token", "create_variable", "trigger_dag_run", "pause_dag"]);
+  expect(all).toEqual([
+    "patch_variable",
+    "create_token",
+    "create_variable",
+    "trigger_dag_run",
+    "pause_dag",
+    "create_sign_in_link",
+  ]);
   const { stdout } = await tw("events", "list", "--limit", "2");
   expect(stdout).toMatch(/^ID +WHEN +USER +EVENT .*\n.* ci +patch_variable .*\{"key":"region"\}\n/);
 });

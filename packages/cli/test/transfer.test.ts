@@ -1,10 +1,13 @@
 /** `import` and `export` of settings, and `connections test`, against a real standalone. */
 import { spawnSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdtemp, readFile, stat, writeFile } from "node:fs/promises";
+import { createServer, type RequestListener } from "node:http";
+import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { runCaptured } from "./support/captured-host.ts";
 import { StandaloneProcess } from "./support/standalone-process.ts";
 
@@ -23,6 +26,14 @@ async function fileOf(content: unknown): Promise<string> {
 async function serverUrl(): Promise<string> {
   const text = await readFile(join(standalone.home, "standalone.json"), "utf8");
   return (JSON.parse(text) as { url: string }).url;
+}
+
+/** Returns the port of a server that is closed after the test. */
+async function listen(handler: RequestListener): Promise<number> {
+  const server = createServer(handler).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  onTestFinished(() => void server.close());
+  return (server.address() as AddressInfo).port;
 }
 
 async function deleteAll(group: string, key: string): Promise<void> {
@@ -175,8 +186,8 @@ describe("export", () => {
 
 describe("connections test", () => {
   it("reports the test performed, and fails with a code", { timeout: 60_000 }, async () => {
-    const { port } = new URL(await serverUrl());
-    await tw("connections", "set", "site", "--type", "http", "--host", "127.0.0.1", "--port", port);
+    const port = await listen((_, response) => response.end("hello"));
+    await tw("connections", "set", "site", "--type", "http", "--host", "127.0.0.1", "--port", `${port}`);
     const said = await tw("connections", "test", "site");
     expect([said.code, said.stderr]).toEqual([
       0,
