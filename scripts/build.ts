@@ -2,6 +2,7 @@
 import { execFileSync } from "node:child_process";
 import { cpSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import { buildWeb } from "./build-web.ts";
 
 const root = join(import.meta.dirname, "..");
 
@@ -15,3 +16,5 @@ for (const name of ["sdk", "engine", "testing", "cli"]) {
 const engine = join(root, "packages", "engine");
 for (const path of [join("store", "migrations"), join("signal", "grpc", "signals.proto")])
   cpSync(join(engine, "src", path), join(engine, "dist", path), { recursive: true });
+// The engine serves the web UI.
+cpSync(await buildWeb(), join(engine, "dist", "web"), { recursive: true });

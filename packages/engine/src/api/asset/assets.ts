@@ -30,6 +30,7 @@ import {
   instantRange,
   instantsOf,
   int,
+  jsonValue,
   many,
   orderBy,
   pageQuery,
@@ -98,8 +99,8 @@ const eventQuery = z.strictObject({
 const eventBody = z.strictObject({
   asset_id: z.int().min(0).optional(),
   uri: uri.optional().describe("Instead of asset_id; an unknown asset is created."),
-  extra: z.record(z.string(), z.json()).optional(),
-  payload: z.json().optional().describe("Instead of extra, for a value that is not an object."),
+  extra: z.record(z.string(), jsonValue).optional(),
+  payload: jsonValue.optional().describe("Instead of extra, for a value that is not an object."),
   partition_key: partition.nullish(),
 });
 

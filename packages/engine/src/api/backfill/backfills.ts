@@ -22,7 +22,7 @@ import type { Connection } from "../../store/database/database.ts";
 import { ParamsCheck } from "../dag/params-check.ts";
 import { principalOf } from "../server/auth.ts";
 import type { ApiOptions, Resource } from "../server/context.ts";
-import { date, flag, id, instantOrDay, int, iso, orderBy, pageQuery } from "../server/fields.ts";
+import { date, flag, id, instantOrDay, int, iso, jsonValue, orderBy, pageQuery } from "../server/fields.ts";
 import { change, create } from "../server/idempotent.ts";
 import { conflict, notFound } from "../server/problem.ts";
 import { planBackfillDates } from "./backfill-dates.ts";
@@ -48,7 +48,7 @@ const createBody = z.strictObject({
     "A date without a time means the end of that day in the schedule's time zone.",
   ),
   run_backwards: z.boolean().default(false),
-  dag_run_conf: z.record(z.string(), z.json()).nullish(),
+  dag_run_conf: z.record(z.string(), jsonValue).nullish(),
   reprocess_behavior: z.enum(REPROCESS).default("none"),
   max_active_runs: z.int().min(1).max(100_000).default(DEFAULT_MAX_ACTIVE),
   run_on_latest_version: z.boolean().nullish(),

@@ -35,6 +35,7 @@ import {
   instantRange,
   instantsOf,
   int,
+  jsonValue,
   many,
   namedList,
   newId,
@@ -106,7 +107,7 @@ export const createBody = z.strictObject({
   data_interval_start: instant.nullish(),
   data_interval_end: instant.nullish(),
   run_after: instant.nullish(),
-  conf: z.record(z.string(), z.json()).nullish(),
+  conf: z.record(z.string(), jsonValue).nullish(),
   note: note.nullish(),
   partition_key: unused,
 });

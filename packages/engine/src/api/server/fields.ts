@@ -266,3 +266,6 @@ export function rangesOf(query: RangeValues) {
     startedAt: instantsOf(query, "start_date"),
   };
 }
+
+/** Any JSON value. Registered in place: a copy would refer to a schema without a name. */
+export const jsonValue = z.json().register(z.globalRegistry, { id: "JsonValue" });

@@ -16,7 +16,7 @@ import {
 import { pageOf } from "../dag/dags.ts";
 import { addBulkRoute, type BulkTarget, type BulkValues } from "../server/bulk.ts";
 import type { ApiOptions, Resource } from "../server/context.ts";
-import { id, many, orderBy, pageQuery, text, unused } from "../server/fields.ts";
+import { id, jsonValue, many, orderBy, pageQuery, text, unused } from "../server/fields.ts";
 import { change, create } from "../server/idempotent.ts";
 import { conflict, invalid, notFound } from "../server/problem.ts";
 import { SENSITIVE } from "../server/secret-names.ts";
@@ -33,13 +33,13 @@ const variableDocument = z
 
 const createBody = z.strictObject({
   key: id,
-  value: z.json(),
+  value: jsonValue,
   description: text.nullish(),
   team_name: unused,
 });
 const patchBody = z.strictObject({
   key: id.optional(),
-  value: z.json().optional(),
+  value: jsonValue.optional(),
   description: text.nullish(),
   team_name: unused,
 });

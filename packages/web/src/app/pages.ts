@@ -1,0 +1,17 @@
+/** The pages of the rail and of the palette, in their order. */
+import { Home, type LucideIcon, Settings } from "lucide-react";
+
+export interface PageEntry {
+  readonly to: string;
+  readonly label: string;
+  readonly icon: LucideIcon;
+  /** "g" and this letter open the page. */
+  readonly key?: string;
+  readonly group: "work" | "operate";
+}
+
+/** Only pages that exist. */
+export const PAGES: readonly PageEntry[] = [
+  { to: "/", label: "Home", icon: Home, key: "h", group: "work" },
+  { to: "/settings", label: "Settings", icon: Settings, group: "operate" },
+];

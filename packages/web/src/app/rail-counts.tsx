@@ -1,0 +1,17 @@
+/** Numbers in the rail, from the same answer as the home page. */
+import { $api } from "../api/client.ts";
+import { bounded } from "../time/format.ts";
+
+export function RailCounts({ page }: { readonly page: string }) {
+  const { data } = $api.useQuery("get", "/ui/home", { params: { query: {} } });
+  if (data === undefined) return null;
+  if (page === "/waiting" && data.counts.waiting.count > 0)
+    return <span className="ml-auto text-sm text-faint tabular-nums">{bounded(data.counts.waiting)}</span>;
+  if (page === "/errors" && data.errors.import_errors > 0)
+    return (
+      <span className="ml-auto text-sm font-semibold text-danger tabular-nums">
+        {data.errors.import_errors}
+      </span>
+    );
+  return null;
+}

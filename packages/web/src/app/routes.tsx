@@ -1,0 +1,46 @@
+/** Which page belongs to which address. Each page is loaded when it is first opened. */
+import { createRootRoute, createRoute, createRouter, Link, lazyRouteComponent } from "@tanstack/react-router";
+import { BASE } from "../api/client.ts";
+import { Failure } from "../ui/panels.tsx";
+import { Shell } from "./shell.tsx";
+
+const root = createRootRoute({ component: Shell });
+
+type Search = Readonly<Record<string, unknown>>;
+
+/** Every filter and view is a search parameter, so that any state of a page has an address. */
+function page<Path extends string>(path: Path, load: () => Promise<{ default: () => React.ReactNode }>) {
+  return createRoute({
+    getParentRoute: () => root,
+    path,
+    validateSearch: (search: Record<string, unknown>): Search => search,
+    component: lazyRouteComponent(load),
+  });
+}
+
+const routes = [
+  page("/", () => import("../pages/home/home-page.tsx")),
+  page("/settings", () => import("../pages/settings/settings-page.tsx")),
+] as const;
+
+export const router = createRouter({
+  routeTree: root.addChildren(routes),
+  basepath: BASE.replace(/\/$/, "") || "/",
+  defaultPreload: "intent",
+  scrollRestoration: true,
+  defaultErrorComponent: ({ error, reset }) => <Failure error={error} onRetry={reset} />,
+  defaultNotFoundComponent: () => (
+    <div className="flex flex-col items-start gap-2 p-6">
+      <h1>There is no such page</h1>
+      <Link to="/" className="link">
+        Home
+      </Link>
+    </div>
+  ),
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

@@ -1,0 +1,63 @@
+/**
+ * Builds the web UI into packages/web/dist, unless the build there is that of the present sources. The new build takes the place of
+ * the old one when it is complete, so a server that runs meanwhile always has a whole one.
+ */
+import { createHash } from "node:crypto";
+import {
+  existsSync,
+  globSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
+import { join } from "node:path";
+
+const ROOT = join(import.meta.dirname, "..");
+const WEB = join(ROOT, "packages", "web");
+const DIST = join(WEB, "dist");
+const FINGERPRINT = "sources.sha256";
+
+/** Of everything that the build depends on. */
+function fingerprint(): string {
+  const hash = createHash("sha256");
+  const files = ["{src,public}/**/*", "*.{ts,json,html}"].flatMap((pattern) =>
+    globSync(pattern, { cwd: WEB }),
+  );
+  for (const file of files.sort()) {
+    const path = join(WEB, file);
+    if (statSync(path).isDirectory() || file.endsWith(".gen.ts")) continue;
+    hash.update(`${file}\0`).update(readFileSync(path));
+  }
+  return hash.update(readFileSync(join(ROOT, "package-lock.json"))).digest("hex");
+}
+
+/** Returns the folder of the build. */
+export async function buildWeb(): Promise<string> {
+  const wanted = fingerprint();
+  const mark = join(DIST, FINGERPRINT);
+  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return DIST;
+  process.stderr.write("Building the web UI…\n");
+  const since = performance.now();
+  const { build } = await import("vite");
+  const cache = join(ROOT, ".cache");
+  const outDir = join(cache, `web-${process.pid}`);
+  mkdirSync(cache, { recursive: true });
+  await build({
+    root: WEB,
+    configFile: join(WEB, "vite.config.ts"),
+    logLevel: "warn",
+    build: { outDir, emptyOutDir: true },
+  });
+  writeFileSync(join(outDir, FINGERPRINT), wanted);
+  const old = join(cache, `web-old-${process.pid}`);
+  if (existsSync(DIST)) renameSync(DIST, old);
+  renameSync(outDir, DIST);
+  rmSync(old, { recursive: true, force: true });
+  process.stderr.write(`Built the web UI in ${((performance.now() - since) / 1_000).toFixed(1)} s\n`);
+  return DIST;
+}
+
+if (import.meta.main) await buildWeb();
