@@ -17,7 +17,7 @@ export interface Column<Row> {
   /** As a CSS width, e.g. "120px"; the others share what is left. */
   readonly width?: string;
   /** Hidden below this width of the window. */
-  readonly from?: "sm" | "md" | "lg" | "xl";
+  readonly from?: keyof typeof FROM;
 }
 
 export interface Selection<Row> {
@@ -39,6 +39,8 @@ export interface DataTableProps<Row> {
   readonly rowClass?: (row: Row) => string | false | undefined;
   /** Height of a row in pixels. */
   readonly rowHeight?: number;
+  /** Widths are those of the columns, whatever the rows contain. */
+  readonly fixed?: boolean;
   /** Below the last row: "load more", for example. */
   readonly footer?: ReactNode;
 }
@@ -48,6 +50,7 @@ const FROM = {
   md: "max-md:hidden",
   lg: "max-lg:hidden",
   xl: "max-xl:hidden",
+  "2xl": "max-[1400px]:hidden",
 } as const;
 
 export function DataTable<Row>({
@@ -62,6 +65,7 @@ export function DataTable<Row>({
   selection,
   rowClass,
   rowHeight = 32,
+  fixed = false,
   footer,
 }: DataTableProps<Row>) {
   const scroller = useRef<HTMLElement>(null);
@@ -85,7 +89,10 @@ export function DataTable<Row>({
       aria-label={label}
       className="h-full overflow-auto outline-none"
     >
-      <table className="w-full border-separate border-spacing-0" aria-rowcount={rows.length}>
+      <table
+        className={cx("w-full border-separate border-spacing-0", fixed && "table-fixed")}
+        aria-rowcount={rows.length}
+      >
         <thead>
           <tr>
             {selection && (

@@ -1,0 +1,188 @@
+/** How are the pipelines doing? All DAGs with their latest runs, the next run, and what is wrong. */
+import { keepPreviousData } from "@tanstack/react-query";
+import { useCallback, useMemo, useRef } from "react";
+import { useSetPaused } from "../../actions/pause/use-pause.ts";
+import { $api } from "../../api/client.ts";
+import { textOf, useSearchState } from "../../app/search.ts";
+import { bounded, count } from "../../time/format.ts";
+import { Button } from "../../ui/button.tsx";
+import { cx } from "../../ui/class-names.ts";
+import { DataTable } from "../../ui/data-table.tsx";
+import { SearchBox, Select } from "../../ui/field.tsx";
+import { PageHeader } from "../../ui/page.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
+import { useRowKeys } from "../../ui/row-keys.ts";
+import { runsOf } from "./bar-shapes.ts";
+import { type DagRow, dagColumns } from "./dag-columns.tsx";
+import { SHOWN, type Shown, StateFilters, TagFilters } from "./filters.tsx";
+
+const PAGE = 100;
+const ORDERS = {
+  problems: "Problems first",
+  dag_id: "By name",
+  "-dag_id": "By name, reversed",
+  "-last_run": "Latest run first",
+  last_run: "Oldest run first",
+  next_run: "Next run first",
+  "-next_run": "Next run last",
+} as const;
+
+export default function DagsPage() {
+  const [search, setSearch] = useSearchState();
+  const q = textOf(search, "q") ?? "";
+  const shown = SHOWN.find((each) => each === search["show"]);
+  const owner = textOf(search, "owner");
+  const tags = useMemo(() => (textOf(search, "tags") ?? "").split(",").filter(Boolean), [search]);
+  const orderBy = (textOf(search, "sort") ?? "problems") as keyof typeof ORDERS;
+  const filter = { ...(q && { q }), ...(owner && { owner }), ...(tags.length > 0 && { tag: tags }) };
+  const list = $api.useInfiniteQuery(
+    "get",
+    "/ui/dags",
+    {
+      params: {
+        query: {
+          ...filter,
+          ...(shown === "paused" ? { paused: "true" } : shown && { state: shown }),
+          order_by: orderBy === "problems" ? ["problems", "dag_id"] : [orderBy],
+          limit: PAGE,
+        },
+      },
+    },
+    {
+      initialPageParam: "",
+      getNextPageParam: (last) => last.next_cursor ?? undefined,
+      placeholderData: keepPreviousData,
+    },
+  );
+  const facets = $api.useQuery(
+    "get",
+    "/ui/dags/facets",
+    { params: { query: filter } },
+    { placeholderData: keepPreviousData },
+  );
+  const pages = list.data?.pages;
+  const rows = useMemo<DagRow[]>(
+    () =>
+      (pages ?? []).flatMap(({ dags, run_states }) =>
+        dags.map((dag) => ({ dag, runs: runsOf(dag.bars, run_states) })),
+      ),
+    [pages],
+  );
+  const setPaused = useSetPaused();
+  const columns = useMemo(() => dagColumns({ onPause: setPaused, onTrigger: () => {} }), [setPaused]);
+  const table = useRef<HTMLDivElement>(null);
+  const rowsRef = useRef(rows);
+  rowsRef.current = rows;
+  const keys = useMemo(
+    () => ({
+      p: (dagId: string) => {
+        const row = rowsRef.current.find(({ dag }) => dag.dag_id === dagId);
+        if (row) void setPaused(dagId, !row.dag.is_paused);
+      },
+    }),
+    [setPaused],
+  );
+  useRowKeys(table, keys);
+  const onSearch = useCallback((text: string) => setSearch({ q: text }), [setSearch]);
+  const total = pages?.[0]?.total;
+  const isFiltered = q !== "" || shown !== undefined || owner !== undefined || tags.length > 0;
+  const heading = total ? `${bounded(total)} ${total.count === 1 && !total.more ? "DAG" : "DAGs"}` : "DAGs";
+  return (
+    <>
+      <PageHeader
+        title="DAGs"
+        heading={
+          <>
+            <span className="min-w-24 whitespace-nowrap" aria-live="polite">
+              {heading}
+            </span>
+            <SearchBox
+              label="Filter by name, owner, tag"
+              value={q}
+              onChange={onSearch}
+              className="w-72 text-base font-normal tracking-normal max-sm:w-full"
+            />
+          </>
+        }
+        actions={
+          <Select
+            aria-label="Sorted by"
+            value={orderBy in ORDERS ? orderBy : "problems"}
+            onChange={(event) =>
+              setSearch({ sort: event.target.value === "problems" ? undefined : event.target.value })
+            }
+          >
+            {Object.entries(ORDERS).map(([value, label]) => (
+              <option key={value} value={value}>
+                {label}
+              </option>
+            ))}
+          </Select>
+        }
+      />
+      <div className="flex flex-wrap items-center gap-x-4 gap-y-1.5 border-b border-line px-4 pb-2">
+        <StateFilters
+          facets={facets.data}
+          value={shown}
+          onChange={(value: Shown | undefined) => setSearch({ show: value })}
+        />
+        <TagFilters
+          facets={facets.data}
+          tags={tags}
+          onTags={(value) => setSearch({ tags: value.join(",") })}
+          owner={owner}
+          onOwner={(value) => setSearch({ owner: value })}
+        />
+      </div>
+      <div
+        ref={table}
+        aria-busy={list.isPlaceholderData}
+        className={cx("min-h-0 flex-1", list.isPlaceholderData && "opacity-60")}
+      >
+        <Loads query={list}>
+          {() =>
+            rows.length === 0 ? (
+              isFiltered ? (
+                <Empty title="No DAG matches these filters">
+                  <Button
+                    onClick={() =>
+                      setSearch({ q: undefined, show: undefined, owner: undefined, tags: undefined })
+                    }
+                  >
+                    Show all DAGs
+                  </Button>
+                </Empty>
+              ) : (
+                <Empty title="There is no DAG yet" command="tradewind standalone --dags ./dags">
+                  Each TypeScript file in the folder of the DAGs that exports a DAG appears here, two seconds
+                  after it is saved. Files that do not load are listed under Errors.
+                </Empty>
+              )
+            ) : (
+              <DataTable
+                fixed
+                label="DAGs"
+                columns={columns}
+                rows={rows}
+                rowKey={({ dag }) => dag.dag_id}
+                rowHeight={40}
+                orderBy={orderBy}
+                onOrderBy={(value) => setSearch({ sort: value })}
+                footer={
+                  <div className="flex items-center gap-3 px-1.5 text-sm text-muted">
+                    1–{count(rows.length)} of {total && bounded(total)}
+                    {list.hasNextPage && (
+                      <Button disabled={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+                        {list.isFetchingNextPage ? "Loading…" : `Show ${PAGE} more`}
+                      </Button>
+                    )}
+                  </div>
+                }
+              />
+            )
+          }
+        </Loads>
+      </div>
+    </>
+  );
+}
