@@ -11,7 +11,7 @@ const KINDS: Readonly<Record<Kind, string>> = {
 };
 
 const SHAPE =
-  "inline-flex h-7 shrink-0 items-center justify-center gap-1.5 rounded-md border px-2.5 font-medium whitespace-nowrap no-underline disabled:opacity-50 [&_svg]:size-3.5";
+  "inline-flex h-7 shrink-0 items-center justify-center gap-1.5 rounded-md border font-medium whitespace-nowrap no-underline disabled:opacity-50 [&_svg]:size-3.5";
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly kind?: Kind;
@@ -25,7 +25,7 @@ export function Button({ kind = "plain", className, type = "button", ...rest }: 
 
 /** For links that look like buttons. */
 export function buttonClass(kind: Kind = "plain", className?: string): string {
-  return cx(SHAPE, KINDS[kind], className);
+  return cx(SHAPE, "px-2.5", KINDS[kind], className);
 }
 
 /** A square button with an icon; `label` is its name for screen readers and its tooltip. */
@@ -35,6 +35,12 @@ export function IconButton({
   ...rest
 }: Omit<ButtonProps, "title"> & { readonly label: string }) {
   return (
-    <Button kind="quiet" aria-label={label} title={label} className={cx("w-7 px-0", className)} {...rest} />
+    <button
+      type="button"
+      aria-label={label}
+      title={label}
+      className={cx(SHAPE, "w-7", KINDS.quiet, className)}
+      {...rest}
+    />
   );
 }
