@@ -2,7 +2,8 @@
  * `npm run check:image`: executes deploy/Dockerfile without a container engine. Each stage is a clean folder, each
  * instruction runs in it as an ordinary user, and the command of the image runs a DAG at the end. Needs the npm registry.
  *
- * Not checked: the base image, the creation of layers, and the owner of files (`chown` does nothing for an ordinary user).
+ * Not checked: the base image with its Node and `tini`, the creation of layers, and the owner of files (`chown` and `apt-get` do
+ * nothing for an ordinary user).
  */
 import { execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
@@ -69,16 +70,18 @@ function build(text: string): Stage {
 function newStage(name: string): Stage {
   const root = owned(join(work, name));
   const programs = owned(join(root, "usr/local/bin"));
-  writeFileSync(join(programs, "chown"), "#!/bin/sh\n", { mode: 0o755 });
-  // The Node of the base image.
-  const node = join(ROOT, "node_modules/node/bin");
+  for (const name of ["chown", "apt-get"])
+    writeFileSync(join(programs, name), "#!/bin/sh\n", { mode: 0o755 });
+  // What comes with the base image and from Debian.
+  cpSync(join(ROOT, "node_modules/node/bin/node"), join(programs, "node"), { dereference: true });
+  writeFileSync(join(owned(join(root, "usr/bin")), "tini"), '#!/bin/sh\nshift\nexec "$@"\n', { mode: 0o755 });
   const stage = {
     root,
     folder: root,
     entry: [],
     command: [],
     env: {
-      PATH: [programs, node, process.env.PATH].join(delimiter),
+      PATH: [programs, join(root, "usr/bin"), process.env.PATH].join(delimiter),
       HOME: owned(join(root, "tmp/home")),
       TMPDIR: owned(join(root, "tmp")),
       ...certificates(),

@@ -6,6 +6,8 @@
  * folder.
  *
  * Where this is not possible (Windows, no writable temporary folder), the service starts unchanged.
+ *
+ * It also keeps Node.js from opening its debugger on SIGUSR1, which any process of the account can send. `--inspect` works.
  */
 import { randomUUID } from "node:crypto";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -28,15 +30,16 @@ const FILE = "TRADEWIND_START_FILE";
 const SECRET = /^(TRADEWIND_(?!TASK_)|PG|AWS_)|_URL$|TOKEN|SECRET|PASSWORD|PASSWD|KEY|CREDENTIAL/;
 
 export function hideSecrets(): void {
+  // Options may come first (`--home /srv scheduler`). Another command with the same word restarts once, without harm.
+  const words = ` ${process.argv.slice(2).join(" ")} `;
+  if (!SERVICES.some((name) => words.includes(` ${name} `))) return;
+  process.on("SIGUSR1", () => {});
   const { [FILE]: file } = process.env;
   if (file === undefined) startWithoutSecrets();
   else readSecrets(file);
 }
 
 function startWithoutSecrets(): void {
-  // Options may come first (`--home /srv scheduler`). Another command with the same word restarts once, without harm.
-  const words = ` ${process.argv.slice(2).join(" ")} `;
-  if (!SERVICES.some((name) => words.includes(` ${name} `))) return;
   if (process.execve === undefined || process.platform === "win32") return;
   const all = Object.entries(process.env);
   const secrets = all.filter(([name]) => SECRET.test(name));

@@ -80,8 +80,6 @@ spec:
       {{- end }}
       automountServiceAccountToken: {{ .account | default false }}
       enableServiceLinks: false
-      # The first process of the pod collects the processes that tasks leave behind.
-      shareProcessNamespace: true
       terminationGracePeriodSeconds: {{ .graceSeconds }}
       securityContext: {{- include "tradewind.podSecurityContext" $root | nindent 8 }}
       {{- with $root.Values.imagePullSecrets }}

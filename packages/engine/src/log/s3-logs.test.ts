@@ -1,4 +1,5 @@
 /** Logs of tasks in a bucket: its objects, outages, and an API server on another machine. */
+
 import { mkdtemp, rm } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
@@ -6,6 +7,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { Installation, logLine, manifestOf } from "../../test/api/installation.ts";
 import { ExecutorUnderTest, SECRETS, SERVICES } from "../../test/execute/executor-under-test.ts";
+import { eventLines } from "../../test/support/event-lines.ts";
 import { s3Server, type TestS3Server } from "../../test/support/s3-server.ts";
 import type { LogStore } from "./log-store.ts";
 import { openLogStore } from "./open-log-store.ts";
@@ -176,16 +178,11 @@ describe("an API server on another machine", () => {
 
   async function* events(tw: Installation, url: string): AsyncGenerator<string> {
     const response = await fetch(url, { headers: { authorization: `Bearer ${tw.token}` } });
-    let pending = "";
-    for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
-      const lines = (pending + text).split("\n");
-      pending = lines.pop()!;
-      for (const each of lines) {
-        if (each === "event: end") yield "end";
-        const data = each.startsWith("data: {") ? JSON.parse(each.slice(6)) : {};
-        const found = data.event ?? data.line?.event;
-        if (found) yield found;
-      }
+    for await (const each of eventLines(response)) {
+      if (each === "event: end") yield "end";
+      const data = each.startsWith("data: {") ? JSON.parse(each.slice(6)) : {};
+      const found = data.event ?? data.line?.event;
+      if (found) yield found;
     }
   }
 

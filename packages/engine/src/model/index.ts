@@ -70,5 +70,6 @@ export * from "./signal/signal-condition.ts";
 export * from "./signal/signal-condition-match.ts";
 export * from "./signal/signal-rules.ts";
 export type { Cause, StartChanges, StoredStart } from "./signal/waiting-starts.ts";
+export * from "./timeline/intervals.ts";
 export { unifiedDiff } from "./version/line-diff.ts";
 export { diffVersions, isSameShape } from "./version/version-diff.ts";

@@ -1,20 +1,18 @@
 import { ApiServer } from "../api/server/api-server.ts";
 import type { Change } from "../api/server/context.ts";
-import { answerFrom } from "../execute/attempt/answer-request.ts";
 import type { WakeUps } from "../job/wake-up.ts";
 import { TimetableDates } from "../plan/timetable-dates.ts";
-import { taskServices } from "../run/dispatch/task-services.ts";
 import type { Config } from "../service/config.ts";
 import { ensureToken } from "../service/home.ts";
 import { startAll } from "../service/service.ts";
 import { openSignals } from "../signal/configured-service.ts";
 import type { SignalService } from "../signal/signal-service.ts";
 import { ensureAdminToken } from "../store/access/tokens.ts";
-import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
 import { createBundleCache, fetchBundle } from "./parts/fetch-bundle.ts";
 import { JobHeartbeat } from "./parts/job-heartbeat.ts";
 import { createLargeOutputs } from "./parts/large-outputs.ts";
+import { answerRequests } from "./parts/request-answers.ts";
 import { openServiceParts, type ServiceParts, stopServices } from "./parts/service-parts.ts";
 
 export interface ApiParts extends ServiceParts {
@@ -42,14 +40,7 @@ export async function createApi(
     wakeUps,
     execution: {
       outputs,
-      answer: answerFrom(
-        taskServices({
-          database,
-          secretBox,
-          check: checkEngineTrigger,
-          onNews: (news) => wakeUps.send(news),
-        }),
-      ),
+      answer: answerRequests(parts),
       fetchBundle: (hash) => fetchBundle(database, hash),
       workerLeaseMs: parts.workerLeaseMs,
     },

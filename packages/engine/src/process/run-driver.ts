@@ -1,13 +1,11 @@
-import { answerFrom } from "../execute/attempt/answer-request.ts";
 import { SharedExecutor } from "../execute/shared-executor.ts";
 import { LargeLengths } from "../run/dispatch/large-lengths.ts";
-import { taskServices } from "../run/dispatch/task-services.ts";
 import type { DagRunJobOptions } from "../run/job/dag-run-job-options.ts";
-import { checkEngineTrigger } from "../trigger/engine/engine-triggers.ts";
 import { VERSION } from "../version.ts";
 import { createExecutors } from "./parts/executors.ts";
 import { createBundleCache } from "./parts/fetch-bundle.ts";
 import { createLargeOutputs } from "./parts/large-outputs.ts";
+import { answerRequests } from "./parts/request-answers.ts";
 import type { ServiceParts } from "./parts/service-parts.ts";
 
 /** Together with the grace period and the last writes it fits the 30 s of Kubernetes between SIGTERM and SIGKILL. */
@@ -43,7 +41,7 @@ export function createRunDriver(parts: ServiceParts): RunDriver {
 
 /** The parts of a job that drives runs on this machine, with executors of its own. */
 export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
-  const { config, database, logger, logs, secretBox, wakeUps, user } = parts;
+  const { config, database, logger, logs, wakeUps, user } = parts;
   const outputs = createLargeOutputs(config, database);
   const bundles = createBundleCache(parts);
   const executors = createExecutors(parts, {
@@ -53,14 +51,7 @@ export function runDriverOptions(parts: ServiceParts): DagRunJobOptions {
     streamingSlots: config.streamingSlots,
     graceMs: config.stopGraceMs,
     outputs,
-    answer: answerFrom(
-      taskServices({
-        database,
-        secretBox,
-        check: checkEngineTrigger,
-        onNews: (news) => wakeUps.send(news),
-      }),
-    ),
+    answer: answerRequests(parts),
     logger: logger.child({ component: "executor" }),
     user,
   });

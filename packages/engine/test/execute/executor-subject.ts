@@ -88,6 +88,15 @@ export async function localSubject(): Promise<ExecutorSubject> {
   };
 }
 
+/** Starts a process; the result kills it and starts another. */
+async function restartable(start: () => Promise<ComponentProcess>): Promise<() => Promise<void>> {
+  let current = await start();
+  return async () => {
+    await current.kill();
+    current = await start();
+  };
+}
+
 /** Two workers, so that a repeated message may reach another one. */
 export async function queueSubject(): Promise<ExecutorSubject> {
   const [site, redis] = await Promise.all([openSite(), redisServer()]);
@@ -102,7 +111,11 @@ export async function queueSubject(): Promise<ExecutorSubject> {
     const place = { home, ledger: installation.ledger.path, url, token: workerToken, redisUrl, slots: 4 };
     return installation.comeUp(() => new WorkerProcess({ ...place, environment: SETTINGS }));
   };
-  let [scheduler] = await Promise.all([site.scheduler(environment), startWorker(), startWorker()]);
+  const [killScheduler] = await Promise.all([
+    restartable(() => site.scheduler(environment)),
+    startWorker(),
+    startWorker(),
+  ]);
   const runnerOf = async (attempt: string): Promise<ComponentProcess> => {
     const sql = "SELECT j.pid FROM assignment a JOIN job j ON j.id = a.worker_job WHERE a.id = $1";
     const [row] = await installation.sql<{ pid: number }>(sql, [attempt]);
@@ -116,10 +129,7 @@ export async function queueSubject(): Promise<ExecutorSubject> {
     url,
     token,
     isRemote: true,
-    killScheduler: async () => {
-      await scheduler.kill();
-      scheduler = await site.scheduler(environment);
-    },
+    killScheduler,
     killRunner: async (attempt) => {
       await (await runnerOf(attempt)).kill();
       await startWorker();
@@ -147,7 +157,7 @@ export async function commandSubject(module: string, command: readonly string[])
     TRADEWIND_EXECUTOR: "command",
     TRADEWIND_EXECUTORS: JSON.stringify({ command: { module, options: { url, command: drained } } }),
   };
-  let scheduler = await startScheduler(environment);
+  const killScheduler = await restartable(() => startScheduler(environment));
   const signal = async (attempt: string, name: NodeJS.Signals) => {
     const sql = "SELECT j.pid FROM assignment a JOIN job j ON j.id = a.worker_job WHERE a.id = $1";
     const [row] = await installation.sql<{ pid: number }>(sql, [attempt]);
@@ -168,10 +178,7 @@ export async function commandSubject(module: string, command: readonly string[])
     url,
     token,
     isRemote: true,
-    killScheduler: async () => {
-      await scheduler.kill();
-      scheduler = await startScheduler(environment);
-    },
+    killScheduler,
     killRunner: (attempt) => signal(attempt, "SIGKILL"),
     stopRunner: (attempt) => signal(attempt, "SIGTERM"),
     launchAgain: async (attempts) => {

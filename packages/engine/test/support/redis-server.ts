@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
 import { afterFile } from "./after-file.ts";
+import { freePort } from "./free-port.ts";
 import { type RedisBinary, redisBinary } from "./redis-binary.ts";
 
 /** A separate real Redis, in a temporary folder. */
@@ -92,15 +92,6 @@ async function start({ path, env }: RedisBinary, settings: readonly string[]): P
     return child;
   }
   throw new Error(`redis-server did not start:\n${said.join("\n")}`);
-}
-
-async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, "127.0.0.1");
-  await once(probe, "listening");
-  const { port } = probe.address() as { port: number };
-  probe.close();
-  await once(probe, "close");
-  return port;
 }
 
 const opened: (() => Promise<void>)[] = [];

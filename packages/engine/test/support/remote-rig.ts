@@ -4,24 +4,18 @@
  */
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
-import { Queue } from "bullmq";
+import { afterEach, beforeAll } from "vitest";
 import { queueKey } from "../../src/execute/queue/queue-connection.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
-import { createApi } from "../../src/process/api.ts";
-import { openLogs } from "../../src/process/parts/log-store.ts";
-import type { DrainingProcess } from "../../src/process/parts/service-parts.ts";
-import { startWorker } from "../../src/process/worker.ts";
 import type { SchedulerJob } from "../../src/run/job/scheduler-job.ts";
-import { resolveConfig } from "../../src/service/config.ts";
-import { openHome } from "../../src/service/home.ts";
-import { createLogger, silentLogger } from "../../src/service/logger.ts";
 import { createToken } from "../../src/store/access/tokens.ts";
 import { adhoc, Database } from "../../src/store/database/database.ts";
 import { afterFile } from "./after-file.ts";
 import { DatabaseFaults } from "./faulty-database.ts";
 import { redisServer, type TestRedis } from "./redis-server.ts";
+import { type StartedWorker, startTestApi, startTestWorker } from "./remote-parts.ts";
 import { SchedulerRig } from "./scheduler-rig.ts";
-import { ScriptedWorker } from "./scripted-worker.ts";
+import { type Claim, ScriptedWorker } from "./scripted-worker.ts";
 
 /** A scheduler whose process may die. */
 export interface MortalScheduler {
@@ -43,30 +37,54 @@ export interface AssignmentRow {
   readonly cancel: unknown;
 }
 
+/** An attempt that a worker has started. */
+export interface RunningAttempt {
+  readonly run: number;
+  readonly id: string;
+  readonly worker: ScriptedWorker;
+  readonly claim: Claim;
+}
+
 type Files = Readonly<Record<string, string>>;
+
+/** One DAG with one task. */
+export const ONE: Files = {
+  "remote.ts": `
+    import { dag } from "tradewind";
+    export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
+  `,
+};
 
 /** Renewed often: a test waits for the next heartbeat of a scheduler. */
 const LEASE = { ttlMs: 3_000, renewMs: 300, marginMs: 800 };
 
 export class RemoteRig {
-  readonly rig: SchedulerRig;
-  readonly redis: TestRedis;
+  rig!: SchedulerRig;
+  redis!: TestRedis;
+  /** The API server that workers reach unless the test names another. */
+  server!: MortalApi;
   readonly #undo: (() => Promise<unknown>)[] = [];
+  #schedulers: MortalScheduler[] = [];
   #workers = 0;
 
-  /** @param files DAG files by name, or made from the folder of the rig. */
-  static async open(files: Files | ((root: string) => Files)): Promise<RemoteRig> {
-    const [rig, redis] = await Promise.all([SchedulerRig.open(), redisServer()]);
-    const remote = new RemoteRig(rig, redis);
-    opened.push(remote);
-    await rig.publish(typeof files === "function" ? files(rig.root) : files);
+  /**
+   * Of a test file: opened before its tests. A scheduler ends with the test that has started it.
+   *
+   * @param files DAG files by name, or made from the folder of the rig.
+   */
+  static ofFile(files: Files | ((root: string) => Files) = ONE): RemoteRig {
+    const remote = new RemoteRig();
+    beforeAll(async () => {
+      opened.push(remote);
+      [remote.rig, remote.redis] = await Promise.all([SchedulerRig.open(), redisServer()]);
+      await remote.rig.publish(typeof files === "function" ? files(remote.rig.root) : files);
+      remote.server = await remote.api();
+    });
+    afterEach(() => remote.#endSchedulers());
     return remote;
   }
 
-  private constructor(rig: SchedulerRig, redis: TestRedis) {
-    this.rig = rig;
-    this.redis = redis;
-  }
+  private constructor() {}
 
   get redisUrl(): string {
     return `redis://127.0.0.1:${this.redis.port}`;
@@ -82,7 +100,9 @@ export class RemoteRig {
     const options = { database: faults.database, shared: false, notifies, settings: queue, lease: LEASE };
     const job = await this.rig.scheduler(options);
     const [row] = await this.sql<{ id: number }>("SELECT max(id) AS id FROM job WHERE kind = 'scheduler'");
-    return { job, id: row?.id ?? 0, faults };
+    const started = { job, id: row?.id ?? 0, faults };
+    this.#schedulers.push(started);
+    return started;
   }
 
   /** Its lease has expired: the others need not wait for that. */
@@ -91,8 +111,9 @@ export class RemoteRig {
     await this.expire(id);
   }
 
-  /** Ends schedulers in the middle of a test file. */
-  async retire(...schedulers: readonly MortalScheduler[]): Promise<void> {
+  async #endSchedulers(): Promise<void> {
+    const schedulers = this.#schedulers;
+    this.#schedulers = [];
     for (const { faults } of schedulers) faults.kill();
     await Promise.all(schedulers.map(({ job }) => job.stop(0)));
     await this.sql(
@@ -107,55 +128,55 @@ export class RemoteRig {
   async api({ leaseMs = 20_000, notifies = true } = {}): Promise<MortalApi> {
     const faults = new DatabaseFaults(Database.connect(this.rig.url));
     const { database } = faults;
-    const config = resolveConfig({ home: join(this.rig.root, "api"), port: 0 }, {});
-    const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
     const wakeUps = new WakeUps(database, { enabled: notifies });
-    const home = await openHome(config.home);
-    const parts = { config, database, home, logger, logs: await openLogs(config), wakeUps };
-    const { secretBox } = this.rig;
-    const { api, close } = await createApi({ ...parts, secretBox, workerLeaseMs: leaseMs });
-    await api.start();
+    const parts = { database, wakeUps, secretBox: this.rig.secretBox, workerLeaseMs: leaseMs };
+    const { stop, url } = await startTestApi(join(this.rig.root, "api"), parts);
     this.#undo.push(async () => {
       faults.kill();
-      await api.stop();
-      await close();
+      await stop();
       await wakeUps.close();
       await database.close();
     });
-    return { url: api.url, faults };
+    return { url, faults };
   }
 
   /** A worker in this process, with task processes of its own. */
   async worker({
-    url,
+    url = this.server.url,
     queues = ["default"],
     slots = 2,
-    settings = {},
   }: {
-    readonly url: string;
+    readonly url?: string;
     readonly queues?: readonly string[];
     readonly slots?: number;
-    readonly settings?: Record<string, string>;
-  }): Promise<DrainingProcess> {
+  } = {}): Promise<StartedWorker> {
     const token = `tw_${randomBytes(24).toString("base64url")}`;
     await createToken(this.rig.db, { name: token, token, role: "worker", expiresAt: null });
     const home = join(this.rig.root, `worker-${this.#workers++}`);
-    const level = process.env.TRADEWIND_TEST_LOG ? "debug" : "error";
-    const env = { TRADEWIND_STOP_GRACE_MS: "1000", TRADEWIND_LOG_LEVEL: level, ...settings };
-    const config = resolveConfig({ home }, env);
-    const worker = await startWorker(config, { url, token, redisUrl: this.redisUrl, queues, slots });
-    let stopped: Promise<void> | null = null;
-    const stop = () => (stopped ??= worker.stop());
-    this.#undo.push(() => {
-      const done = stop();
-      worker.endDrain();
-      return done;
-    });
-    return { stop, endDrain: () => worker.endDrain() };
+    const worker = await startTestWorker(home, { url, token, redisUrl: this.redisUrl, queues, slots });
+    this.#undo.push(() => worker.stop());
+    return worker;
   }
 
-  scripted(api: { readonly url: string }, queues?: readonly string[]): Promise<ScriptedWorker> {
+  scripted({
+    api = this.server,
+    queues,
+  }: {
+    readonly api?: { readonly url: string };
+    readonly queues?: readonly string[];
+  } = {}): Promise<ScriptedWorker> {
     return ScriptedWorker.register(this.rig.db, { url: api.url, ...(queues && { queues }) });
+  }
+
+  /** Starts a run, and a worker that has started its task. */
+  async running(dagId = "one", task = "work"): Promise<RunningAttempt> {
+    const run = await this.rig.trigger(dagId);
+    const id = await this.assigned(run, task);
+    const worker = await this.scripted();
+    const claim = await worker.take(id);
+    await worker.started(claim);
+    await this.taskIs(run, task, "running");
+    return { run, id, worker, claim };
   }
 
   sql<R>(text: string, values: readonly unknown[] = []): Promise<R[]> {
@@ -219,18 +240,6 @@ export class RemoteRig {
 
   async hasMessage(id: string, queue = "default"): Promise<boolean> {
     return (await this.redis.client.exists(`tradewind:${queueKey(queue)}:${id}`)) === 1;
-  }
-
-  /** For messages that a test sends itself. */
-  queue(name = "default"): Queue {
-    const connection = { url: this.redisUrl, maxRetriesPerRequest: 1 };
-    const queue = new Queue(queueKey(name), { connection, prefix: "tradewind" });
-    this.#undo.push(() => queue.close());
-    return queue;
-  }
-
-  onClose(work: () => Promise<unknown>): void {
-    this.#undo.push(work);
   }
 
   async close(): Promise<void> {

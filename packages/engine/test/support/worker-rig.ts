@@ -7,15 +7,12 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogWriter } from "../../src/log/log-writer.ts";
-import { createApi } from "../../src/process/api.ts";
-import { startWorker } from "../../src/process/worker.ts";
-import { resolveConfig } from "../../src/service/config.ts";
-import { newToken, openHome } from "../../src/service/home.ts";
-import { createLogger, silentLogger } from "../../src/service/logger.ts";
+import { newToken } from "../../src/service/home.ts";
 import { createToken, ensureAdminToken } from "../../src/store/access/tokens.ts";
 import { afterFile } from "./after-file.ts";
 import { ApiProxy } from "./api-proxy.ts";
 import { redisServer } from "./redis-server.ts";
+import { type StartedApi, type StartedWorker, startTestApi, startTestWorker } from "./remote-parts.ts";
 import { SchedulerRig } from "./scheduler-rig.ts";
 
 export class WorkerRig {
@@ -27,7 +24,7 @@ export class WorkerRig {
   readonly workerToken: string;
   readonly #settings: Readonly<Record<string, string>>;
   readonly #undo: (() => Promise<unknown>)[] = [];
-  #api: { readonly url: string; stop(): Promise<void> } | null = null;
+  #api: StartedApi | null = null;
 
   /** @param settings Environment variables of the services. */
   static async open(settings: Readonly<Record<string, string>> = {}): Promise<WorkerRig> {
@@ -75,20 +72,9 @@ export class WorkerRig {
 
   async startApi(): Promise<void> {
     const { db: database, root, secretBox, wakeUps } = this.rig;
-    const config = resolveConfig({ home: join(root, "home"), port: 0 }, this.#settings);
-    const home = await openHome(config.home);
-    const logs = new LogFolder(home.logs);
-    const logger = process.env.TRADEWIND_TEST_LOG ? createLogger({ level: "debug" }) : silentLogger;
-    const { api, close } = await createApi({ config, database, home, logger, logs, secretBox, wakeUps });
-    await api.start();
-    this.proxy.target = api.url;
-    this.#api = {
-      url: api.url,
-      stop: async () => {
-        await api.stop();
-        await close();
-      },
-    };
+    const parts = { database, secretBox, wakeUps, settings: this.#settings };
+    this.#api = await startTestApi(join(root, "home"), parts);
+    this.proxy.target = this.#api.url;
   }
 
   /** The connections of workers break first, as if it was killed. */
@@ -100,7 +86,7 @@ export class WorkerRig {
     await api?.stop();
   }
 
-  /** Resolves when the worker is registered. `finished`: it has to stop. Stopped with the rig. */
+  /** Resolves when the worker is registered. Stopped with the rig. */
   async worker(
     options: {
       readonly slots?: number;
@@ -108,25 +94,17 @@ export class WorkerRig {
       readonly ca?: string;
       readonly queues?: readonly string[];
     } = {},
-  ): Promise<{ readonly home: string; readonly finished: Promise<void>; stop(): Promise<void> }> {
+  ): Promise<StartedWorker & { readonly home: string }> {
     const { ca, queues = ["default"], slots = 4, url = this.proxy.url } = options;
     const home = await mkdtemp(join(tmpdir(), "tradewind-worker-"));
-    const env = { TRADEWIND_LOG_LEVEL: process.env.TRADEWIND_TEST_LOG ? "debug" : "error" };
-    const config = resolveConfig(
-      { home, drainMs: "1s" },
-      { TRADEWIND_STOP_GRACE_MS: "500", ...env, ...this.#settings },
-    );
     const { redisUrl, workerToken: token } = this;
-    const started = await startWorker(config, { url, token, ca, redisUrl, queues, slots });
-    let isStopped = false;
-    const stop = async () => {
-      if (isStopped) return;
-      isStopped = true;
-      await started.stop();
+    const settings = this.#settings;
+    const worker = await startTestWorker(home, { url, token, ca, redisUrl, queues, slots, settings });
+    this.#undo.push(async () => {
+      await worker.stop();
       await rm(home, { recursive: true, force: true });
-    };
-    this.#undo.push(stop);
-    return { home, finished: started.finished, stop };
+    });
+    return { home, ...worker };
   }
 
   /** A request to the API, not through the proxy. */

@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
+import { eventLines } from "../../../test/support/event-lines.ts";
 import { adhoc } from "../../store/database/database.ts";
 
 let tw: Installation;
@@ -41,14 +42,9 @@ async function open(runId: string, query: string): Promise<AsyncGenerator<Line |
 }
 
 async function* parse(response: Response): AsyncGenerator<Line | "end"> {
-  let pending = "";
-  for await (const text of response.body!.pipeThrough(new TextDecoderStream())) {
-    const lines = (pending + text).split("\n");
-    pending = lines.pop()!;
-    for (const each of lines) {
-      if (each === "event: end") yield "end";
-      else if (each.startsWith('data: {"task_id')) yield JSON.parse(each.slice(6)) as Line;
-    }
+  for await (const each of eventLines(response)) {
+    if (each === "event: end") yield "end";
+    else if (each.startsWith('data: {"task_id')) yield JSON.parse(each.slice(6)) as Line;
   }
 }
 

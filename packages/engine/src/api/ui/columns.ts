@@ -17,7 +17,7 @@ export const RUN_LEGEND: readonly string[] = ALL_RUN_STATES;
 
 export const bytes = z.string().describe("Base64: one byte per value.");
 export const legend = z.array(z.string()).describe("The meaning of each byte of `states`, by index.");
-const epochMs = z.number().describe("Milliseconds since 1970.");
+export const epochMs = z.number().describe("Milliseconds since 1970.");
 export const times = z.array(epochMs.nullable());
 
 const taskBytes = new Map<string, number>(TASK_LEGEND.map((state, byte) => [state, byte]));

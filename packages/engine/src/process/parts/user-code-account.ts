@@ -83,7 +83,7 @@ async function findObstacle(user: ProcessUser, { home, dags }: AccountChoice): P
   const { R_OK, X_OK } = constants;
   const programs = Object.values(await childEntries());
   const needed = [
-    ...[process.execPath, ...programs].map((path) => ({ path, access: R_OK })),
+    ...programs.map((path) => ({ path, access: R_OK })),
     ...[process.cwd(), dirname(home.path)].map((path) => ({ path, access: X_OK })),
     ...(dags === undefined ? [] : [{ path: dags, access: R_OK | X_OK }]),
   ];

@@ -19,7 +19,9 @@ export class BlockedTeardowns {
   drainReady(actor: RunActor, now: number): Instance[] {
     const ready = actor.model.drainReady();
     for (const instance of ready) {
-      instance.scheduledAt = now;
+      // Loaded again, or withdrawn from its slots: it has been ready since then.
+      const since = instance.committed === "scheduled" ? instance.scheduledAt : null;
+      instance.scheduledAt = since ?? now;
       instance.queuedAt = null;
       instance.pid = null;
     }

@@ -25,6 +25,8 @@ import { hasSubDags } from "./abandoned-runs.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
+import { PendingReads, type ReadsAfter } from "./pending-reads.ts";
+import { isRunTopic, runOf } from "./scheduler-reads.ts";
 
 const CLAIM_LIMIT = 32;
 /** Without wake-ups, every n-th heartbeat is a sweep. */
@@ -45,11 +47,23 @@ const EVERYTHING: readonly PendingRead[] = [
   "peers",
   "callbacks",
 ];
+const AFTER: ReadsAfter<PendingRead> = {
+  backfills: ["backfills", "owned", "runs"],
+  dags: ["owned", "runs", "places", "pools"],
+  pools: ["pools"],
+  jobs: ["peers", "backfills", "orphans", "callbacks"],
+  // One of our runs may wait for it: as its earlier run, or for its date.
+  ended: ["runs"],
+  // One of our runs may have been cleared.
+  runs: ["runs"],
+  callbacks: ["callbacks"],
+  run: ["runs", "places"],
+};
 
 export class BackfillJob extends DrainingJob {
   /** The backfills that it owned when last read. */
   readonly #own = new Set<number>();
-  readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
+  readonly #reads = new PendingReads(EVERYTHING, AFTER);
   #untilSweep = 0;
   #isCollecting = false;
 
@@ -59,7 +73,7 @@ export class BackfillJob extends DrainingJob {
 
   /** Whether it owns no backfill and no run, and has searched for one since the last wake-up. */
   get isIdle(): boolean {
-    const isLooking = this.#isCollecting || this.#pendingReads.has("backfills");
+    const isLooking = this.#isCollecting || this.#reads.has("backfills");
     return !isLooking && this.#own.size === 0 && this.actors.size === 0;
   }
 
@@ -75,8 +89,7 @@ export class BackfillJob extends DrainingJob {
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
-    const look = new Set(this.#pendingReads);
-    this.#pendingReads.clear();
+    const look = this.#reads.consume();
     this.#isCollecting = true;
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
@@ -85,14 +98,14 @@ export class BackfillJob extends DrainingJob {
       if (look.has("callbacks")) await this.adoptCallbacks();
       if (look.has("backfills")) await this.#adopt();
       let claimed = look.has("orphans") ? await this.#takeOver() : [];
-      if (look.has("runs") || this.#pendingReads.has("runs")) claimed.push(...(await this.#next()));
+      if (look.has("runs") || this.#reads.has("runs")) claimed.push(...(await this.#next()));
       if (look.has("places")) claimed = await this.#makeWay(claimed);
       // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
-      if (this.#pendingReads.size > 0) this.wake();
+      if (this.#reads.size > 0) this.wake();
       return claimed;
     } catch (error) {
-      this.#requestRead(...EVERYTHING);
+      this.#reads.requestAll();
       throw error;
     } finally {
       this.#isCollecting = false;
@@ -107,20 +120,20 @@ export class BackfillJob extends DrainingJob {
       this.lease.consumeLapse() || dead.length > 0 || !this.isListening || --this.#untilSweep <= 0;
     if (isSweep) {
       this.#untilSweep = SWEEP_EVERY;
-      this.#requestRead(...EVERYTHING);
+      this.#reads.requestAll();
       this.requestPolls("");
-    } else if (this.lease.someoneLeft) this.#requestRead("backfills", "orphans");
+    } else if (this.lease.someoneLeft) this.#reads.request("backfills", "orphans");
     this.requestGates();
   }
 
   protected override onLeaseLost(): void {
     super.onLeaseLost();
     this.#own.clear();
-    this.#requestRead(...EVERYTHING);
+    this.#reads.requestAll();
   }
 
   protected override onRunEnded(actor: RunActor): void {
-    this.#requestRead("runs");
+    this.#reads.request("runs");
     // Schedulers cancel the runs of sub-DAGs.
     if (hasSubDags(actor.version.manifest)) this.wakeUps.send("unwaited");
     this.wakeUps.send("ended");
@@ -128,7 +141,7 @@ export class BackfillJob extends DrainingJob {
   }
 
   protected override onWaitingForPast(): void {
-    this.#requestRead("places");
+    this.#reads.request("places");
     this.wake();
   }
 
@@ -136,8 +149,7 @@ export class BackfillJob extends DrainingJob {
     this.wakeUps.sendHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
     if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.sendToOthers("ended");
-    if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
-      this.wakeUps.sendToOthers("pools");
+    this.announceFreedSlots(batch);
   }
 
   /** Adopts one backfill per turn, so that other jobs get their share. */
@@ -155,27 +167,27 @@ export class BackfillJob extends DrainingJob {
       dag: adopted.dag_id,
       job: this.lease.jobId,
     });
-    this.#requestRead("backfills", "orphans", "runs");
+    this.#reads.request("backfills", "orphans", "runs");
   }
 
   async #takeOver(): Promise<ClaimedRun[]> {
     if (this.#own.size === 0 || !this.lease.mayJudge()) return [];
     const runs = await takeOverBackfillRuns(this.database, this.lease.jobId, CLAIM_LIMIT);
     if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
-    if (leavesMore(runs, CLAIM_LIMIT)) this.#requestRead("orphans");
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#reads.request("orphans");
     return runs;
   }
 
   /** Creates and starts the runs of the next dates of each backfill, and ends finished backfills. */
   async #next(): Promise<ClaimedRun[]> {
-    this.#pendingReads.delete("runs");
+    this.#reads.drop("runs");
     if (this.#own.size === 0) return [];
     for (const id of this.#own) {
       // One step per turn: a long range of dates with existing runs must not delay reports and the heartbeat.
       const { cancelled, isMore, made } = await planBackfill(this.database, id, this.lease.jobId);
       for (const run of cancelled) this.wakeUps.send(`run:${run}`);
       if (made > 0) this.wakeUps.send("states");
-      if (isMore) this.#requestRead("runs");
+      if (isMore) this.#reads.request("runs");
     }
     const started = await startBackfillRuns(this.database, {
       jobId: this.lease.jobId,
@@ -183,7 +195,7 @@ export class BackfillJob extends DrainingJob {
       columns: this.columns,
     });
     if (started.length > 0) this.wakeUps.send("states");
-    if (leavesMore(started, CLAIM_LIMIT)) this.#requestRead("runs");
+    if (leavesMore(started, CLAIM_LIMIT)) this.#reads.request("runs");
     for (const { id, dag_id, state } of await endBackfills(this.database, [...this.#own])) {
       this.#own.delete(id);
       this.logger.info("backfill ended", { backfill: id, dag: dag_id, state });
@@ -215,53 +227,10 @@ export class BackfillJob extends DrainingJob {
     await this.checkOwnedRuns();
   }
 
-  #requestRead(...what: readonly PendingRead[]): void {
-    for (const each of what) this.#pendingReads.add(each);
-  }
-
   protected override onWakeUp(topic: Topic | ""): void {
-    if (this.requestPolls(topic)) return;
-    switch (topic) {
-      case "backfills":
-        this.#requestRead("backfills", "owned", "runs");
-        break;
-      case "dags":
-        this.#requestRead("owned", "runs", "places", "pools");
-        break;
-      case "pools":
-        this.#requestRead("pools");
-        break;
-      case "jobs":
-        this.#requestRead("peers", "backfills", "orphans", "callbacks");
-        break;
-      case "ended":
-        // One of our runs may wait for it: as its earlier run, or for its date.
-        this.#requestRead("runs");
-        this.requestGates();
-        break;
-      case "runs":
-        // One of our runs may have been cleared.
-        this.#requestRead("runs");
-        break;
-      case "callbacks":
-        this.#requestRead("callbacks");
-        break;
-      case "notices":
-      case "handed":
-      case "slots":
-      case "states":
-      case "tasks":
-      case "triggers":
-      case "unwaited":
-        return;
-      case "":
-        this.#requestRead(...EVERYTHING);
-        break;
-      default:
-        this.markStale(Number(topic.slice("run:".length)));
-        this.#requestRead("runs", "places");
-        this.requestGates();
-    }
+    if (this.requestPolls(topic) || !this.#reads.requestAfter(topic)) return;
+    if (isRunTopic(topic)) this.markStale(runOf(topic));
+    if (isRunTopic(topic) || topic === "ended") this.requestGates();
     this.wake();
   }
 }

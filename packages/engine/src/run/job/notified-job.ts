@@ -1,6 +1,7 @@
 /** A DagRunJob that receives wake-ups: what all of them do alike. */
 import { publishesStates, type Topic } from "../../job/wake-up.ts";
 import type { Connection, Listening } from "../../store/database/database.ts";
+import type { RunBatch } from "../../store/task/run-batch.ts";
 import { DagRunJob } from "./dag-run-job.ts";
 import { compareOwned } from "./owned-runs.ts";
 
@@ -43,5 +44,10 @@ export abstract class NotifiedJob extends DagRunJob {
     const { stale, paused } = await compareOwned(this.database, this.lease.jobId, this.actors);
     for (const id of stale) this.markStale(id);
     for (const [actor, isPaused] of paused) this.setPaused(actor, isPaused);
+  }
+
+  /** Others may start tasks in the slots that a stored batch has freed. */
+  protected announceFreedSlots({ slots }: Pick<RunBatch, "slots">): void {
+    if (this.hasPeers && slots.values().some((delta) => delta < 0)) this.wakeUps.sendToOthers("pools");
   }
 }

@@ -29,7 +29,15 @@ import { DrainingJob } from "./draining-job.ts";
 import { endsPast } from "./gates.ts";
 import { RunBudget } from "./run-budget.ts";
 import { RunSharing } from "./run-sharing.ts";
-import { concernsHosts, EVERYTHING, isRunTopic, NOTHING, type Reads, readsAfter } from "./scheduler-reads.ts";
+import {
+  concernsHosts,
+  EVERYTHING,
+  isRunTopic,
+  NOTHING,
+  type Reads,
+  readsAfter,
+  runOf,
+} from "./scheduler-reads.ts";
 
 /** Maximum number of runs per claim: few enough to leave some to other schedulers. */
 const CLAIM_LIMIT = 64;
@@ -208,9 +216,8 @@ export class SchedulerJob extends DrainingJob {
   protected override onStored(batch: RunBatch): void {
     this.wakeUps.sendHere("tasks");
     if (batch.signals.length > 0) this.wakeUps.send("states");
-    if (!this.hasPeers) return;
-    if (endsPast(batch, this.actors)) this.wakeUps.sendToOthers("ended");
-    if (batch.slots.values().some((delta) => delta < 0)) this.wakeUps.sendToOthers("pools");
+    if (this.hasPeers && endsPast(batch, this.actors)) this.wakeUps.sendToOthers("ended");
+    this.announceFreedSlots(batch);
   }
 
   async #checkOwned(): Promise<void> {
@@ -379,7 +386,7 @@ export class SchedulerJob extends DrainingJob {
         return;
       default:
         if (isRunTopic(topic)) {
-          this.markStale(Number(topic.slice("run:".length)));
+          this.markStale(runOf(topic));
           // A finished run may have been marked or deleted.
           this.requestGates();
         }

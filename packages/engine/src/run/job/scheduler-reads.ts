@@ -46,6 +46,10 @@ export function isRunTopic(topic: Topic | ""): topic is `run:${number}` {
   return topic.startsWith("run:");
 }
 
+export function runOf(topic: `run:${number}`): number {
+  return Number(topic.slice("run:".length));
+}
+
 /** The queries that follow from a wake-up; "": wake-ups may have been lost. */
 export function readsAfter(topic: Topic | ""): Partial<Reads> {
   if (isRunTopic(topic)) return { queued: true, places: true, due: true, abandoned: true, continuous: true };

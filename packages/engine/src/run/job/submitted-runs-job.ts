@@ -21,7 +21,8 @@ import {
 import type { RunBatch } from "../../store/task/run-batch.ts";
 import type { DagRunJobOptions } from "./dag-run-job-options.ts";
 import { NotifiedJob } from "./notified-job.ts";
-import { isRunTopic } from "./scheduler-reads.ts";
+import { PendingReads, type ReadsAfter } from "./pending-reads.ts";
+import { isRunTopic, runOf } from "./scheduler-reads.ts";
 
 const CLAIM_LIMIT = 32;
 /** Maximum number of waiting runs that are searched for one whose DAG has a free slot. */
@@ -32,6 +33,14 @@ const SWEEP_EVERY = 5;
 /** A reason to query the database. "runs": a free slot, or the end of a run; "owned": edits. */
 type PendingRead = "runs" | "owned" | "pools" | "peers" | "callbacks";
 const EVERYTHING: readonly PendingRead[] = ["runs", "owned", "pools", "peers", "callbacks"];
+const AFTER: ReadsAfter<PendingRead> = {
+  dags: ["owned", "runs", "pools"],
+  pools: ["pools"],
+  jobs: ["peers", "runs"],
+  ended: ["runs"],
+  runs: ["runs"],
+  run: ["runs"],
+};
 
 export interface SubmittedRunsJobOptions extends DagRunJobOptions {
   /** Maximum number of active runs. */
@@ -49,7 +58,7 @@ export class SubmittedRunsJob extends NotifiedJob {
   #waiting: SubmittedRun[] = [];
   /** Created runs that have not ended. */
   readonly #open = new Map<SubmittedRun, number>();
-  readonly #pendingReads = new Set<PendingRead>(EVERYTHING);
+  readonly #reads = new PendingReads(EVERYTHING, AFTER);
   /** Paused DAGs that were reported. */
   readonly #paused = new Set<string>();
   #untilSweep = 0;
@@ -76,7 +85,7 @@ export class SubmittedRunsJob extends NotifiedJob {
   async submit(runs: readonly SubmittedRun[]): Promise<void> {
     await reserveRuns(this.database, this.lease.jobId, idsOf(runs));
     this.#waiting.push(...runs);
-    this.#requestRead("runs");
+    this.#reads.request("runs");
     this.wake();
   }
 
@@ -95,8 +104,7 @@ export class SubmittedRunsJob extends NotifiedJob {
   }
 
   protected override async collect(): Promise<ClaimedRun[]> {
-    const look = new Set(this.#pendingReads);
-    this.#pendingReads.clear();
+    const look = this.#reads.consume();
     try {
       if (look.has("peers")) this.hasPeers = (await liveDrivers(this.database, this.lease.jobId)).length > 0;
       if (look.has("pools")) await this.refreshPools();
@@ -107,21 +115,21 @@ export class SubmittedRunsJob extends NotifiedJob {
       const claimed = [...(await this.#takeOver()), ...(await this.#startNext())];
       // If loading them fails, the next heartbeat finds them.
       if (claimed.length > 0) this.#untilSweep = 0;
-      if (this.#pendingReads.size > 0) this.wake();
+      if (this.#reads.size > 0) this.wake();
       this.#options.onChange();
       return claimed;
     } catch (error) {
-      this.#requestRead(...EVERYTHING);
+      this.#reads.requestAll();
       throw error;
     }
   }
 
   protected override async onHeartbeat(): Promise<void> {
     // A run may have become due, or lost its owner, without a wake-up.
-    this.#requestRead("runs");
+    this.#reads.request("runs");
     if (this.lease.consumeLapse() || !this.isListening || --this.#untilSweep <= 0) {
       this.#untilSweep = SWEEP_EVERY;
-      this.#requestRead(...EVERYTHING);
+      this.#reads.requestAll();
       this.requestPolls("");
       // After an expired lease other jobs may own them, or this job has another id.
       await reserveRuns(this.database, this.lease.jobId, idsOf(this.#waiting));
@@ -132,11 +140,11 @@ export class SubmittedRunsJob extends NotifiedJob {
   protected override onLeaseLost(): void {
     super.onLeaseLost();
     this.#untilSweep = 0;
-    this.#requestRead(...EVERYTHING);
+    this.#reads.requestAll();
   }
 
   protected override onRunEnded(): void {
-    this.#requestRead("runs");
+    this.#reads.request("runs");
     this.wakeUps.send("ended");
     this.wake();
   }
@@ -146,8 +154,7 @@ export class SubmittedRunsJob extends NotifiedJob {
 
   protected override onStored(batch: RunBatch): void {
     if (batch.signals.length > 0) this.wakeUps.send("states");
-    if (this.hasPeers && [...batch.slots.values()].some((delta) => delta < 0))
-      this.wakeUps.sendToOthers("pools");
+    this.announceFreedSlots(batch);
   }
 
   /** Reports runs that have ended; runs that went back to the queue wait again, before all others. */
@@ -173,7 +180,7 @@ export class SubmittedRunsJob extends NotifiedJob {
     const by = { jobId: this.lease.jobId, limit: CLAIM_LIMIT, fromAny: this.#options.fromAny };
     const runs = await takeOverSubmitted(this.database, by, ids);
     if (runs.length > 0) this.logger.info("took over runs", { runs: runs.length, job: this.lease.jobId });
-    if (leavesMore(runs, CLAIM_LIMIT)) this.#requestRead("runs");
+    if (leavesMore(runs, CLAIM_LIMIT)) this.#reads.request("runs");
     return runs;
   }
 
@@ -199,7 +206,7 @@ export class SubmittedRunsJob extends NotifiedJob {
     this.#warnOfPaused(paused);
     if (started.length > 0) this.wakeUps.send("states");
     // Some of them may have ended already, and more may start.
-    if (outcomes.size > 0) this.#requestRead("runs");
+    if (outcomes.size > 0) this.#reads.request("runs");
     return [...started];
   }
 
@@ -214,37 +221,10 @@ export class SubmittedRunsJob extends NotifiedJob {
     }
   }
 
-  #requestRead(...what: readonly PendingRead[]): void {
-    for (const each of what) this.#pendingReads.add(each);
-  }
-
   protected override onWakeUp(topic: Topic | ""): void {
-    if (this.requestPolls(topic)) return;
-    switch (topic) {
-      case "dags":
-        this.#requestRead("owned", "runs", "pools");
-        break;
-      case "pools":
-        this.#requestRead("pools");
-        break;
-      case "jobs":
-        this.#requestRead("peers", "runs");
-        break;
-      case "ended":
-        this.#requestRead("runs");
-        this.requestGates();
-        break;
-      case "runs":
-        this.#requestRead("runs");
-        break;
-      case "":
-        this.#requestRead(...EVERYTHING);
-        break;
-      default:
-        if (!isRunTopic(topic)) return;
-        this.markStale(Number(topic.slice("run:".length)));
-        this.#requestRead("runs");
-    }
+    if (this.requestPolls(topic) || !this.#reads.requestAfter(topic)) return;
+    if (isRunTopic(topic)) this.markStale(runOf(topic));
+    if (topic === "ended") this.requestGates();
     this.wake();
   }
 }

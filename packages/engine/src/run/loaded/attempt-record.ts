@@ -22,6 +22,8 @@ export interface AppliedEnd {
 
 export function recordEnd(actor: RunActor, instance: Instance, applied: AppliedEnd, traces: Traces): void {
   const { before, end, outcome } = applied;
+  const retryAt =
+    instance.state === "up_for_retry" || outcome.kind === "rescheduled" ? instance.retryAt : null;
   if (end.type === "stopped") {
     if (instance.state === "success") traceTask(actor, "success", instance, { ...traces, error: null });
   } else if (end.type === "restarted") {
@@ -31,20 +33,21 @@ export function recordEnd(actor: RunActor, instance: Instance, applied: AppliedE
   } else if (end.type === "lost") {
     const error = lostError(end.reason);
     if (instance.state === "failed") traceTask(actor, "failure", instance, { ...traces, error });
-    else traces.attempts.push({ ...before, state: "failed", reason: end.reason });
+    else traces.attempts.push({ ...before, state: "failed", reason: end.reason, retryAt });
     if (instance.state === "up_for_retry") traceTask(actor, "retry", instance, { ...traces, error });
   } else if (outcome.kind === "success") {
     recordSuccess(actor, instance, outcome, traces);
   } else if (outcome.kind === "failed") {
     const { error } = outcome;
     const isRetried = instance.state === "up_for_retry" || instance.state === "scheduled";
-    if (isRetried) traces.attempts.push({ ...before, state: "failed", reason: failureReason(error) });
+    if (isRetried)
+      traces.attempts.push({ ...before, state: "failed", reason: failureReason(error), retryAt });
     traceTask(actor, isRetried ? "retry" : "failure", instance, { ...traces, error });
   } else if (outcome.kind === "deferred") {
     traces.attempts.push({ ...before, state: "deferred" });
     traces.deferrals.push(deferralWrite(actor, instance, end, outcome));
   } else if (outcome.kind === "rescheduled") {
-    traces.attempts.push({ ...before, state: "up_for_reschedule" });
+    traces.attempts.push({ ...before, state: "up_for_reschedule", retryAt });
   }
 }
 

@@ -173,6 +173,7 @@ function loadedActor(run: ClaimedRun, version: DagVersion, journal: Journal): Ru
     if (!instance) continue;
     instance.scheduledAt = row.scheduled_at?.getTime() ?? null;
     instance.queuedAt = row.queued_at?.getTime() ?? null;
+    instance.attemptStartedAt = row.attempt_started_at?.getTime() ?? null;
     instance.endedAt = row.ended_at?.getTime() ?? null;
     instance.place = { pool: row.pool, slots: row.pool_slots, limitKey: row.limit_key };
     instance.pid = row.pid;

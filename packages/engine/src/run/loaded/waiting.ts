@@ -28,6 +28,7 @@ export function deferralWrite(
     onTimeout: deferral.onTimeout,
     onFailure: deferral.onFailure,
     timeoutAt: waitOf(deferral, at).timeoutAt,
+    scheduledAt: instance.scheduledAt,
     onCancel: cancelOf(bundleHash, deferral),
     trigger: triggerWrite(bundleHash, instance, sinceRun(deferral.trigger, facts.startedAt)),
   };

@@ -20,7 +20,8 @@ const CLEAR = statement(
      state = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN 'restarting' ELSE 'pending' END,
      attempt = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.attempt END,
      max_tries = t.try_number + coalesce((k.task->>'retries')::int, 0), infra_losses = 0,
-     scheduled_at = NULL, queued_at = NULL,
+     scheduled_at = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.scheduled_at END,
+     queued_at = CASE WHEN t.state IN ('queued', 'running', 'restarting') THEN t.queued_at END,
      started_at = CASE WHEN t.state IN ('running', 'restarting') THEN t.started_at END, ended_at = NULL,
      retry_at = NULL, reason = NULL, resumed_attempt = NULL, keeps_slot = false, is_marked = false,
      note = CASE WHEN $4::boolean THEN $5 ELSE t.note END

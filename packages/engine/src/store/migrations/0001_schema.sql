@@ -328,6 +328,7 @@ CREATE TABLE task_attempt (
   queued_at    timestamptz,
   started_at   timestamptz,
   ended_at     timestamptz,
+  retry_at     timestamptz, -- when the next try or check was due; NULL: it was not followed by an automatic one
   executor_job bigint, -- the job that ran it
   hostname     text,
   pid          integer,
@@ -504,6 +505,8 @@ CREATE TABLE deferral (
   on_timeout  text NOT NULL CHECK (on_timeout IN ('fail', 'fatal', 'skip', 'resume')),
   on_failure  text NOT NULL CHECK (on_failure IN ('fail', 'resume')),
   timeout_at  timestamptz,
+  -- When the attempt became ready: a wait that no worker began has no row in task_attempt.
+  scheduled_at timestamptz,
   deferred_at timestamptz NOT NULL DEFAULT now(),
   fired_at    timestamptz,
   -- {"kind":"event","payload":…}, {"kind":"failed","error":…}, {"kind":"ending","ending":…} or {"kind":"timeout"}

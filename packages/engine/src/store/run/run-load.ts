@@ -30,6 +30,7 @@ export interface LoadedInstance {
   readonly scheduled_at: Date | null;
   readonly queued_at: Date | null;
   readonly started_at: Date | null;
+  readonly attempt_started_at: Date | null;
   readonly ended_at: Date | null;
   readonly retry_at: Date | null;
   readonly pid: number | null;
@@ -51,8 +52,8 @@ export interface LoadedInstance {
 const INSTANCES = statement(
   "load-instances",
   `SELECT t.dag_run_id, t.task_id, t.map_index, t.state, t.try_number, t.max_tries, t.infra_losses, t.attempt,
-          t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.retry_at, t.pid, t.pool, t.pool_slots,
-          t.limit_key, t.resumed_attempt, t.keeps_slot, d.timeout_at, d.deferred_at, d.on_timeout,
+          t.executor_job, t.scheduled_at, t.queued_at, t.started_at, t.attempt_started_at, t.ended_at, t.retry_at, t.pid,
+          t.pool, t.pool_slots, t.limit_key, t.resumed_attempt, t.keeps_slot, d.timeout_at, d.deferred_at, d.on_timeout,
           d.method AS wait_method, d.kind AS wait_kind,
           (SELECT g.args FROM trigger g WHERE g.id = d.waits_on AND length(g.args::text) <= 2000) AS wait_args
    FROM task_instance t LEFT JOIN deferral d ON d.attempt = t.attempt AND t.state = 'deferred'

@@ -14,6 +14,8 @@ export interface AttemptWrite {
   readonly queuedAt: number | null;
   readonly startedAt: number | null;
   readonly endedAt: number | null;
+  /** When the next try or check is due; null: none follows automatically. */
+  readonly retryAt: number | null;
   readonly pid: number | null;
   readonly reason: string | null;
 }
@@ -31,6 +33,7 @@ export function attemptWrite(runId: number, instance: Instance, endedAt: number)
     queuedAt: instance.queuedAt,
     startedAt: instance.attemptStartedAt ?? instance.startedAt,
     endedAt,
+    retryAt: null,
     pid: instance.pid,
     reason: instance.reason,
   };
@@ -47,11 +50,16 @@ const ENDED = new RowArrays<AttemptWrite>({
   queued_at: ["instant", ({ queuedAt }) => queuedAt],
   started_at: ["instant", ({ startedAt }) => startedAt],
   ended_at: ["instant", ({ endedAt }) => endedAt],
+  retry_at: ["instant", ({ retryAt }) => retryAt],
   pid: ["integer", ({ pid }) => pid],
   reason: ["message", ({ reason }) => reason],
 });
 
 const OWN = ENDED.names.filter((name) => name !== "reason");
+
+/** An attempt that deferred has its row already: the end of its wait has ended the try. */
+export const ENDED_BY_WAIT = `ON CONFLICT (attempt) DO UPDATE SET state = EXCLUDED.state, reason = EXCLUDED.reason,
+     retry_at = EXCLUDED.retry_at WHERE task_attempt.state = 'deferred'`;
 
 /** Runs before the instances move: only the row of a lost attempt says where it ran. */
 const INSERT = statement(
@@ -62,7 +70,7 @@ const INSERT = statement(
    FROM ${ENDED.source} AS u
    LEFT JOIN task_instance t ON t.dag_run_id = u.dag_run_id AND t.task_id = u.task_id AND t.map_index = u.map_index
      AND t.attempt = u.attempt
-   ON CONFLICT (attempt) DO NOTHING`,
+   ${ENDED_BY_WAIT}`,
 );
 
 export function attemptCall(

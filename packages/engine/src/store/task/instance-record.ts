@@ -1,6 +1,7 @@
 /** Before a task instance restarts or is ended manually, its attempt is archived and its outputs are deleted. */
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
+import { ENDED_BY_WAIT } from "./ended-attempts.ts";
 
 /** Run, task and map index of each instance. */
 export type InstanceKeys = readonly [
@@ -19,7 +20,7 @@ const ARCHIVE = statement(
    FROM task_instance t JOIN unnest($1::bigint[], $2::text[], $3::int[]) AS u(run, task, map)
      ON t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
    WHERE t.attempt IS NOT NULL AND ($4::boolean OR t.state NOT IN ('queued', 'running', 'restarting'))
-   ON CONFLICT (attempt) DO NOTHING`,
+   ${ENDED_BY_WAIT}`,
 );
 
 const FORGET_OUTPUTS = statement(

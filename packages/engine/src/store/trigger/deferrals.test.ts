@@ -29,6 +29,7 @@ function wait(fingerprint: string, wake: Partial<TriggerWrite>): DeferralWrite {
     onTimeout: "fail",
     onFailure: "fail",
     timeoutAt: null,
+    scheduledAt: null,
     onCancel: null,
     trigger: {
       fingerprint,

@@ -25,6 +25,8 @@ export interface DeferralWrite {
   readonly onTimeout: string;
   readonly onFailure: string;
   readonly timeoutAt: number | null;
+  /** When the attempt became ready. */
+  readonly scheduledAt: number | null;
   /** Data of its `onCancel`; null: it has none. */
   readonly onCancel: Json | null;
   readonly trigger: TriggerWrite;
@@ -72,13 +74,13 @@ const SUBSCRIBE = statement(
 const INSERT = statement(
   "deferral-insert",
   `INSERT INTO deferral (attempt, dag_run_id, task_id, map_index, try_number, trigger_id, waits_on, kind, name, method,
-                         kwargs, on_timeout, on_failure, timeout_at, on_cancel)
+                         kwargs, on_timeout, on_failure, timeout_at, on_cancel, scheduled_at)
    SELECT u.attempt, u.run, u.task, u.map, u.try_number, t.id, t.id, t.kind, u.name, u.method, u.kwargs, u.on_timeout,
-          u.on_failure, to_timestamp(u.timeout_at / 1000), u.on_cancel
+          u.on_failure, to_timestamp(u.timeout_at / 1000), u.on_cancel, to_timestamp(u.scheduled_at / 1000)
    FROM unnest($1::uuid[], $2::bigint[], $3::text[], $4::int[], $5::int[], $6::text[], $7::text[], $8::text[],
-               $9::json[], $10::text[], $11::text[], $12::float8[], $13::json[])
+               $9::json[], $10::text[], $11::text[], $12::float8[], $13::json[], $14::float8[])
      AS u(attempt, run, task, map, try_number, fingerprint, name, method, kwargs, on_timeout, on_failure, timeout_at,
-          on_cancel)
+          on_cancel, scheduled_at)
    JOIN trigger t ON t.fingerprint = decode(u.fingerprint, 'hex')`,
 );
 
@@ -159,6 +161,7 @@ function deferralValues(begun: readonly DeferralWrite[]): unknown[] {
     begun.map((d) => d.onFailure),
     begun.map((d) => d.timeoutAt),
     begun.map((d) => (d.onCancel === null ? null : JSON.stringify(d.onCancel))),
+    begun.map((d) => d.scheduledAt),
   ];
 }
 

@@ -1,60 +1,18 @@
 /** A scheduler adopts the remote attempts of a run: it dies before or after, loses the answer, is one of two, or is late. */
-import { afterEach, beforeAll, expect, it } from "vitest";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
-import type { Claim, ScriptedWorker } from "../../support/scripted-worker.ts";
+import { expect, it } from "vitest";
+import { type MortalScheduler, RemoteRig, type RunningAttempt } from "../../support/remote-rig.ts";
 
-const DAGS = {
-  "remote.ts": `
-    import { dag } from "tradewind";
-    export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
-  `,
-};
 const TAKE_OVER = "claim-take-over";
 const ADOPT = "assignment-of-runs";
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(settings?: Record<string, string>): Promise<MortalScheduler> {
-  const started = await remote.scheduler(settings);
-  schedulers.push(started);
-  return started;
-}
-
-interface Running {
-  readonly run: number;
-  readonly id: string;
-  readonly worker: ScriptedWorker;
-  readonly claim: Claim;
-}
-
-async function running(): Promise<Running> {
-  const run = await remote.rig.trigger("one");
-  const id = await remote.assigned(run, "work");
-  const worker = await remote.scripted(api);
-  const claim = await worker.take(id);
-  await worker.started(claim);
-  await remote.taskIs(run, "work", "running");
-  return { run, id, worker, claim };
-}
+const remote = RemoteRig.ofFile();
 
 async function hasOwner(run: number, owner: MortalScheduler): Promise<void> {
   await remote.is("SELECT 1 FROM dag_run WHERE id = $1 AND owner_job = $2", [run, owner.id]);
 }
 
 /** The worker was never told to stop, and its first attempt counts. */
-async function isUndisturbed({ claim, id, run, worker }: Running): Promise<void> {
+async function isUndisturbed({ claim, id, run, worker }: RunningAttempt): Promise<void> {
   expect((await remote.assignments()).find((row) => row.id === id)).toMatchObject({
     worker_job: worker.id,
     cancel: null,
@@ -66,33 +24,33 @@ async function isUndisturbed({ claim, id, run, worker }: Running): Promise<void>
 }
 
 it("dies before: the one after it adopts the attempt", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  const second = await scheduler();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  const second = await remote.scheduler();
   const died = second.faults.diesAt("before", ADOPT);
   await remote.isGone(first);
   await died;
   await remote.isGone(second);
-  await hasOwner(attempt.run, await scheduler());
+  await hasOwner(attempt.run, await remote.scheduler());
   await isUndisturbed(attempt);
 });
 
 it("dies after: the one after it adopts the attempt again", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  const second = await scheduler();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  const second = await remote.scheduler();
   const died = second.faults.diesAt("after", ADOPT);
   await remote.isGone(first);
   await died;
   await remote.isGone(second);
-  await hasOwner(attempt.run, await scheduler());
+  await hasOwner(attempt.run, await remote.scheduler());
   await isUndisturbed(attempt);
 });
 
 it("lost answer of the take-over: the new owner finds the run and adopts the attempt", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  const second = await scheduler();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  const second = await remote.scheduler();
   const lost = second.faults.losesAnswerOf(TAKE_OVER);
   await remote.isGone(first);
   await lost;
@@ -101,9 +59,9 @@ it("lost answer of the take-over: the new owner finds the run and adopts the att
 });
 
 it("lost answer while adopting: the attempt is not taken for lost", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  const second = await scheduler();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  const second = await remote.scheduler();
   const lost = second.faults.losesAnswerOf(ADOPT);
   await remote.isGone(first);
   await lost;
@@ -112,21 +70,21 @@ it("lost answer while adopting: the attempt is not taken for lost", async () => 
 });
 
 it("two at once: one of two schedulers adopts the attempt", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  await Promise.all([scheduler(), scheduler()]);
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  await Promise.all([remote.scheduler(), remote.scheduler()]);
   await remote.isGone(first);
   await remote.is("SELECT 1 FROM dag_run WHERE id = $1 AND owner_job <> $2", [attempt.run, first.id]);
   await isUndisturbed(attempt);
 });
 
 it("late: a former owner that wakes up disturbs nothing", async () => {
-  const first = await scheduler();
-  const attempt = await running();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
   const sleep = first.faults.sleepsBefore("job-renew");
   await sleep.asleep;
   await remote.expire(first.id);
-  const second = await scheduler();
+  const second = await remote.scheduler();
   await hasOwner(attempt.run, second);
   await remote.is("SELECT 1 FROM job WHERE id = $1 AND state = 'dead'", [first.id]);
   sleep.wake();
@@ -137,17 +95,17 @@ it("late: a former owner that wakes up disturbs nothing", async () => {
 });
 
 it("a scheduler without the executor adopts the attempt, too", async () => {
-  const first = await scheduler();
-  const attempt = await running();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
   await remote.isGone(first);
-  await hasOwner(attempt.run, await scheduler({ TRADEWIND_EXECUTOR: "local", REDIS_URL: "" }));
+  await hasOwner(attempt.run, await remote.scheduler({ TRADEWIND_EXECUTOR: "local", REDIS_URL: "" }));
   await isUndisturbed(attempt);
 });
 
 it("a scheduler that stops leaves the attempt to its peer at once", async () => {
-  const first = await scheduler();
-  const attempt = await running();
-  const second = await scheduler();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
+  const second = await remote.scheduler();
   await first.job.drain();
   await first.job.stop(0);
   await hasOwner(attempt.run, second);

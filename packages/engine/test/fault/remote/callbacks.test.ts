@@ -1,8 +1,8 @@
 /** Callbacks and calls of `onSignal` on workers, while schedulers and workers die: none is lost, none is stuck. */
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { deleteRun } from "../../../src/store/edit/end-run.ts";
 import { sendSignals } from "../../../src/store/signal/signals.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
+import { RemoteRig } from "../../support/remote-rig.ts";
 import type { Claim } from "../../support/scripted-worker.ts";
 
 const DAGS = {
@@ -21,25 +21,7 @@ const DAGS = {
   `,
 };
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(): Promise<MortalScheduler> {
-  const started = await remote.scheduler();
-  schedulers.push(started);
-  return started;
-}
+const remote = RemoteRig.ofFile(DAGS);
 
 /** Waits for an assignment of this kind that no worker has; returns its id. */
 async function unclaimed(kind: string, run: number): Promise<string> {
@@ -55,7 +37,7 @@ describe("a callback", () => {
   /** A run that has succeeded, and whose callback a worker has claimed. */
   async function calledBack() {
     const run = await remote.rig.trigger("told");
-    const worker = await remote.scripted(api);
+    const worker = await remote.scripted();
     await worker.succeeded(await worker.take(await remote.assigned(run, "work")), 1);
     const id = await unclaimed("callback", run);
     return { run, id, worker, claim: await worker.take(id) };
@@ -67,14 +49,14 @@ describe("a callback", () => {
   }
 
   it("goes to the queue of its task", async () => {
-    await scheduler();
+    await remote.scheduler();
     const run = await remote.rig.trigger("failing");
-    const worker = await remote.scripted(api, ["gpu"]);
+    const worker = await remote.scripted({ queues: ["gpu"] });
     const claim = await worker.take(await remote.assigned(run, "work"));
     const error = { name: "Error", message: "as it should", stack: null, code: null };
     await worker.ended(claim, { kind: "failed", error, retry: true });
     const id = await unclaimed("callback", run);
-    const other = await remote.scripted(api, ["default"]);
+    const other = await remote.scripted({ queues: ["default"] });
     expect(await other.claim(id)).toEqual([]);
     const callback = await worker.take(id);
     expect(callback.assignment).toMatchObject({ kind: "callback", event: "failure", queue: "gpu" });
@@ -83,10 +65,10 @@ describe("a callback", () => {
   });
 
   it("that runs while its scheduler dies is adopted, not repeated", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { claim, id, worker } = await calledBack();
     await remote.isGone(first);
-    const second = await scheduler();
+    const second = await remote.scheduler();
     await remote.is("SELECT 1 FROM callback WHERE id = $1 AND owner_job = $2", [id, second.id]);
     await remote.is("SELECT 1 FROM assignment WHERE id = $1 AND worker_job = $2 AND cancel IS NULL", [
       id,
@@ -97,42 +79,42 @@ describe("a callback", () => {
   });
 
   it("that ended while it had no scheduler is not repeated", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { claim, id, worker } = await calledBack();
     await remote.isGone(first);
     await worker.report(claim, "ended", DONE);
-    await scheduler();
+    await remote.scheduler();
     await isDone(id);
   });
 
   it("is run by another worker when its worker dies", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { id, run, worker } = await calledBack();
     await remote.expire(worker.id);
     expect(await unclaimed("callback", run)).toBe(id);
-    const other = await remote.scripted(api);
+    const other = await remote.scripted();
     await other.report(await other.take(id), "ended", DONE);
     await isDone(id);
   });
 
   it("is run by another worker when its worker and its scheduler die", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { id, run, worker } = await calledBack();
     await remote.isGone(first);
     await remote.expire(worker.id);
-    await scheduler();
+    await remote.scheduler();
     expect(await unclaimed("callback", run)).toBe(id);
-    const other = await remote.scripted(api);
+    const other = await remote.scripted();
     await other.report(await other.take(id), "ended", DONE);
     await isDone(id);
   });
 
   it("that kills its workers is given up after the fifth", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { id, run, worker } = await calledBack();
     await remote.expire(worker.id);
     for (let death = 2; death <= 5; death++) {
-      const next = await remote.scripted(api);
+      const next = await remote.scripted();
       await next.take(await unclaimed("callback", run));
       await remote.expire(next.id);
     }
@@ -141,7 +123,7 @@ describe("a callback", () => {
   });
 
   it("that its worker handed back can be assigned again", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, id, worker } = await calledBack();
     await worker.report(claim, "ended", STOPPED);
     await remote.isClean();
@@ -150,7 +132,7 @@ describe("a callback", () => {
   });
 
   it("is stopped when its run is deleted, and nothing is left of it", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, id, run, worker } = await calledBack();
     await remote.rig.edit(run, (tx) => deleteRun(tx, run));
     expect((await worker.beat([id])).superseded).toEqual([id]);
@@ -164,7 +146,7 @@ describe("a call of onSignal", () => {
     const run = await remote.rig.trigger("judging");
     await remote.is("SELECT 1 FROM run_drive WHERE dag_run_id = $1", [run]);
     await send("score");
-    const worker = await remote.scripted(api);
+    const worker = await remote.scripted();
     const id = await unclaimed("reaction", run);
     return { run, id, worker, claim: await worker.take(id) };
   }
@@ -176,7 +158,7 @@ describe("a call of onSignal", () => {
 
   /** The task started once, and the run ends. */
   async function startsOnce(run: number): Promise<void> {
-    const worker = await remote.scripted(api);
+    const worker = await remote.scripted();
     await worker.succeeded(await worker.take(await remote.assigned(run, "judge")), null);
     await remote.taskIs(run, "judge", "success");
     await send("end");
@@ -194,7 +176,7 @@ describe("a call of onSignal", () => {
   }) => worker.report(claim, "ended", { action: "START", error: null });
 
   it("is answered by a worker", async () => {
-    await scheduler();
+    await remote.scheduler();
     const call = await called();
     expect(call.claim.assignment).toMatchObject({ kind: "reaction", taskId: "judge" });
     expect(await answer(call)).toEqual([]);
@@ -202,10 +184,10 @@ describe("a call of onSignal", () => {
   });
 
   it("is repeated by the next owner of its run, and only the second answer counts", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const call = await called();
     await remote.isGone(first);
-    await scheduler();
+    await remote.scheduler();
     const again = await unclaimed("reaction", call.run);
     expect(again).not.toBe(call.id);
     expect((await call.worker.beat([call.id])).superseded).toEqual([call.id]);
@@ -215,7 +197,7 @@ describe("a call of onSignal", () => {
   });
 
   it("whose answer was read counts once, although its row could not be deleted", async () => {
-    const { faults } = await scheduler();
+    const { faults } = await remote.scheduler();
     const call = await called();
     const lost = faults.losesAnswerOf("assignment-delete");
     await answer(call);
@@ -224,17 +206,17 @@ describe("a call of onSignal", () => {
   });
 
   it("is repeated when its worker dies", async () => {
-    await scheduler();
+    await remote.scheduler();
     const call = await called();
     await remote.expire(call.worker.id);
     const again = await unclaimed("reaction", call.run);
-    const worker = await remote.scripted(api);
+    const worker = await remote.scripted();
     await answer({ worker, claim: await worker.take(again) });
     await startsOnce(call.run);
   });
 
   it("leaves nothing when its run ends before the answer", async () => {
-    await scheduler();
+    await remote.scheduler();
     const call = await called();
     await remote.rig.cancel(call.run);
     expect((await call.worker.beat([call.id])).superseded).toEqual([call.id]);

@@ -1,26 +1,16 @@
 /** The claim of an assignment by a worker: it dies before or after, loses the answer, is one of two, or is late. */
-import { beforeAll, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { adhoc } from "../../../src/store/database/database.ts";
 import { cancelAssignments, claimAssignments } from "../../../src/store/execute/assignments.ts";
 import { expireDeadJobs } from "../../../src/store/job/job-lease.ts";
 import { openTransaction } from "../../support/open-transaction.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
+import { type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
 
-const DAGS = {
-  "remote.ts": `
-    import { dag } from "tradewind";
-    export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
-  `,
-};
-
-let remote: RemoteRig;
-let api: MortalApi;
+const remote = RemoteRig.ofFile();
 let scheduler: MortalScheduler;
 
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
+beforeEach(async () => {
   scheduler = await remote.scheduler();
-  api = await remote.api();
 });
 
 async function assigned(): Promise<{ run: number; id: string }> {
@@ -30,7 +20,7 @@ async function assigned(): Promise<{ run: number; id: string }> {
 
 it("a worker that dies before its claim leaves the assignment to another one", async () => {
   const { id, run } = await assigned();
-  const [, second] = [await remote.scripted(api), await remote.scripted(api)];
+  const [, second] = [await remote.scripted(), await remote.scripted()];
   await remote.isSent(id);
   await second.succeeded(await second.take(id), 1);
   expect(await remote.rig.ended(run)).toBe("success");
@@ -40,7 +30,7 @@ it("a worker that dies before its claim leaves the assignment to another one", a
 
 it("a worker that dies after its claim: the attempt is started again elsewhere, and no try is used up", async () => {
   const { id, run } = await assigned();
-  const [first, second] = [await remote.scripted(api), await remote.scripted(api)];
+  const [first, second] = [await remote.scripted(), await remote.scripted()];
   await first.take(id);
   await remote.expire(first.id);
   const claim = await second.take(await remote.reassigned(run, "work", id));
@@ -53,7 +43,7 @@ it("a worker that dies after its claim: the attempt is started again elsewhere, 
 
 it("a worker that lost the answer claims again, and gets the same assignment", async () => {
   const { id, run } = await assigned();
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   await worker.take(id);
   const again = await worker.take(id);
   expect(again).toMatchObject({ is_void: false, assignment: { id } });
@@ -64,7 +54,7 @@ it("a worker that lost the answer claims again, and gets the same assignment", a
 
 it("a claim of an assignment whose end is reported is rejected, so that nothing runs twice", async () => {
   const { id, run } = await assigned();
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   const claim = await worker.take(id);
   // The owner reads the report only when it can lock the run.
   const held = await openTransaction(remote.rig.db, (tx) =>
@@ -79,7 +69,7 @@ it("a claim of an assignment whose end is reported is rejected, so that nothing 
 
 it("of two claims at once, one succeeds", async () => {
   const { id, run } = await assigned();
-  const workers = await Promise.all(Array.from({ length: 4 }, () => remote.scripted(api)));
+  const workers = await Promise.all(Array.from({ length: 4 }, () => remote.scripted()));
   const claims = await Promise.all(workers.map((worker) => worker.claim(id)));
   const winners = workers.filter((_, at) => claims[at]!.length > 0);
   expect(winners).toHaveLength(1);
@@ -89,7 +79,7 @@ it("of two claims at once, one succeeds", async () => {
 
 it("a worker that is being declared dead claims nothing", async () => {
   const { id, run } = await assigned();
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   const burial = await openTransaction(remote.rig.db, (tx) =>
     tx.rows(adhoc("UPDATE job SET state = 'dead', ended_at = now() WHERE id = $1"), [worker.id]),
   );
@@ -99,14 +89,14 @@ it("a worker that is being declared dead claims nothing", async () => {
   );
   await burial.commit();
   expect(await claim).toEqual([]);
-  const other = await remote.scripted(api);
+  const other = await remote.scripted();
   await other.succeeded(await other.take(id), 1);
   expect(await remote.rig.ended(run)).toBe("success");
 });
 
 it("a worker is not declared dead while its claim is being stored, and loses it afterwards", async () => {
   const { id, run } = await assigned();
-  const [worker, other] = [await remote.scripted(api), await remote.scripted(api)];
+  const [worker, other] = [await remote.scripted(), await remote.scripted()];
   const burial = scheduler.faults.sleepsBefore("job-bury");
   await remote.expire(worker.id);
   await burial.asleep;
@@ -122,7 +112,7 @@ it("a worker is not declared dead while its claim is being stored, and loses it 
 it("a late claim, after the attempt was superseded, is rejected and removes the assignment", async () => {
   const { id, run } = await assigned();
   await remote.sql("UPDATE task_instance SET attempt = gen_random_uuid() WHERE attempt = $1", [id]);
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   expect(await worker.claim(id)).toEqual([]);
   expect((await remote.assignments()).map((row) => row.id)).not.toContain(id);
   await remote.rig.cancel(run);
@@ -130,7 +120,7 @@ it("a late claim, after the attempt was superseded, is rejected and removes the 
 
 it("a claim that was cancelled before its answer arrived is void, and its end frees the task", async () => {
   const { id, run } = await assigned();
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   // The answer is lost: the worker does not know that it has the assignment.
   await worker.take(id);
   await remote.taskIs(run, "work", "queued");
@@ -145,7 +135,7 @@ it("a claim that was cancelled before its answer arrived is void, and its end fr
 });
 
 it("of a claim and a cancel at once, one counts", async () => {
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   for (let round = 0; round < 10; round++) {
     const { id } = await assigned();
     const [claims, unheld] = await Promise.all([

@@ -1,70 +1,52 @@
 /** What a queue executor has to offer, one demand per test: of executors in general, then of the queue executor. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import type { Executor } from "../../../src/execute/contract.ts";
 import { LocalExecutor } from "../../../src/execute/local/local-executor.ts";
 import { QueueLauncher } from "../../../src/execute/queue/queue-launcher.ts";
 import { RemoteExecutor } from "../../../src/execute/remote/remote-executor.ts";
 import { launcherHost } from "../../support/launcher-host.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
+import { RemoteRig } from "../../support/remote-rig.ts";
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open((root) => ({
-    "demands.ts": `
-      import { dag } from "tradewind";
-      import { appendFileSync, existsSync } from "node:fs";
-      import { setTimeout as sleep } from "node:timers/promises";
-      const root = ${JSON.stringify(root)};
-      const note = (ctx, what) =>
-        appendFileSync(root + "/" + ctx.run.id, [what, ctx.taskId, process.pid, process.ppid, Date.now()].join(" ") + "\\n");
-      const short = async (_, ctx) => { note(ctx, "start"); await sleep(20); note(ctx, "end"); };
-      const gated = async (_, ctx) => {
-        note(ctx, "start");
-        while (!existsSync(root + "/" + ctx.run.id + ".open")) await sleep(10, undefined, { signal: ctx.abort });
-        note(ctx, "end");
-      };
-      const many = (count, task, options = {}) => (d) => {
-        for (let n = 0; n < count; n++) d.task("t" + n, { retries: 0, ...options }, task);
-      };
-      export const wide = dag("wide", { maxActiveRuns: 200 }, many(12, short));
-      export const burst = dag("burst", { maxActiveRuns: 200, maxActiveTasks: 100 }, many(80, short));
-      export const gate = dag("gate", { maxActiveRuns: 200 }, many(2, gated));
-      export const fresh = dag("fresh", { maxActiveRuns: 200 }, many(3, short, { isolation: "fresh" }));
-      export const ranked = dag("ranked", { maxActiveRuns: 200 }, (d) => {
-        for (const priority of [1, 5, 3, 9, 7]) d.task("p" + priority, { priority, weightRule: "absolute" }, short);
-      });
-      export const routed = dag("routed", { maxActiveRuns: 200 }, (d) => {
-        d.task("cpu", short);
-        d.task("gpu", { queue: "gpu" }, short);
-      });
-      export const chain = dag("chain", { maxActiveRuns: 200 }, (d) => {
-        let before = d.task("t0", short);
-        for (let n = 1; n < 10; n++) before = d.task("t" + n, { after: before }, short);
-      });
-    `,
-  }));
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(settings?: Record<string, string>): Promise<MortalScheduler> {
-  const started = await remote.scheduler(settings);
-  schedulers.push(started);
-  return started;
-}
+const remote = RemoteRig.ofFile((root) => ({
+  "demands.ts": `
+    import { dag } from "tradewind";
+    import { appendFileSync, existsSync } from "node:fs";
+    import { setTimeout as sleep } from "node:timers/promises";
+    const root = ${JSON.stringify(root)};
+    const note = (ctx, what) =>
+      appendFileSync(root + "/" + ctx.run.id, [what, ctx.taskId, process.pid, process.ppid, Date.now()].join(" ") + "\\n");
+    const short = async (_, ctx) => { note(ctx, "start"); await sleep(20); note(ctx, "end"); };
+    const gated = async (_, ctx) => {
+      note(ctx, "start");
+      while (!existsSync(root + "/" + ctx.run.id + ".open")) await sleep(10, undefined, { signal: ctx.abort });
+      note(ctx, "end");
+    };
+    const many = (count, task, options = {}) => (d) => {
+      for (let n = 0; n < count; n++) d.task("t" + n, { retries: 0, ...options }, task);
+    };
+    export const wide = dag("wide", { maxActiveRuns: 200 }, many(12, short));
+    export const burst = dag("burst", { maxActiveRuns: 200, maxActiveTasks: 100 }, many(80, short));
+    export const gate = dag("gate", { maxActiveRuns: 200 }, many(2, gated));
+    export const fresh = dag("fresh", { maxActiveRuns: 200 }, many(3, short, { isolation: "fresh" }));
+    export const ranked = dag("ranked", { maxActiveRuns: 200 }, (d) => {
+      for (const priority of [1, 5, 3, 9, 7]) d.task("p" + priority, { priority, weightRule: "absolute" }, short);
+    });
+    export const routed = dag("routed", { maxActiveRuns: 200 }, (d) => {
+      d.task("cpu", short);
+      d.task("gpu", { queue: "gpu" }, short);
+    });
+    export const chain = dag("chain", { maxActiveRuns: 200 }, (d) => {
+      let before = d.task("t0", short);
+      for (let n = 1; n < 10; n++) before = d.task("t" + n, { after: before }, short);
+    });
+  `,
+}));
 
 /** Starts a worker, which stops with the test. */
 async function worker(options: { readonly slots?: number; readonly queues?: readonly string[] } = {}) {
-  const started = await remote.worker({ url: api.url, ...options });
+  const started = await remote.worker(options);
   onTestFinished(() => started.stop());
   return started;
 }
@@ -112,7 +94,7 @@ describe("an executor", () => {
     const contract = ["submit", "cancel", "freeSlots", "slots", "start", "stop"] satisfies (keyof Executor)[];
     for (const each of [LocalExecutor, RemoteExecutor])
       for (const method of contract) expect(each.prototype).toHaveProperty(method);
-    await scheduler();
+    await remote.scheduler();
     const run = await remote.rig.trigger("ranked", { runId: "ranked" });
     // All of them wait for the only slot.
     await remote.rig.until(
@@ -133,7 +115,7 @@ describe("an executor", () => {
     ["local", { TRADEWIND_EXECUTOR: "local" }],
     ["queue", { TRADEWIND_QUEUE_PARALLELISM: "4" }],
   ])("never more than parallelism − running: %s", async (name, settings) => {
-    await scheduler(settings);
+    await remote.scheduler(settings);
     if (name === "queue") await worker({ slots: 8 });
     const runId = `bounded-${name}`;
     const run = await remote.rig.trigger("wide", { runId });
@@ -151,7 +133,7 @@ describe("an executor", () => {
   });
 
   it("asynchronous execution and status sync: the scheduler goes on, and learns of start and end", async () => {
-    await scheduler();
+    await remote.scheduler();
     await worker();
     const first = await remote.rig.trigger("gate", { runId: "async" });
     await remote.taskIs(first, "t0", "running");
@@ -170,7 +152,7 @@ describe("an executor", () => {
   });
 
   it("only one scheduler enqueues a task: three start each task once", async () => {
-    await Promise.all([scheduler(), scheduler(), scheduler()]);
+    await Promise.all([remote.scheduler(), remote.scheduler(), remote.scheduler()]);
     await worker({ slots: 8 });
     await remote.sql("CREATE TABLE enqueued (id uuid, task_id text, dag_run_id bigint)");
     await remote.sql(`CREATE FUNCTION enqueue() RETURNS trigger LANGUAGE plpgsql AS
@@ -208,7 +190,7 @@ describe("the queue executor", () => {
   });
 
   it("a timeout on each send, and a defined outcome: what could not be sent is sent when Redis is back", async () => {
-    await scheduler();
+    await remote.scheduler();
     await worker();
     const before = await remote.rig.trigger("wide");
     expect(await remote.rig.ended(before)).toBe("success");
@@ -226,7 +208,7 @@ describe("the queue executor", () => {
   });
 
   it("routing by queue: a task runs on a worker of its queue, and waits while there is none", async () => {
-    await scheduler();
+    await remote.scheduler();
     await worker();
     const run = await remote.rig.trigger("routed", { runId: "routed" });
     await remote.taskIs(run, "cpu", "success");
@@ -243,7 +225,7 @@ describe("the queue executor", () => {
   });
 
   it("a process per task on the worker: two at once never share one, and a fresh task has its own", async () => {
-    await scheduler();
+    await remote.scheduler();
     await worker({ slots: 2 });
     const warm = await remote.rig.trigger("gate", { runId: "processes" });
     await remote.rig.until(async () => lines("processes", "start").length === 2, "two starts");
@@ -258,7 +240,7 @@ describe("the queue executor", () => {
   });
 
   it("near real-time start: an idle worker starts a task within a tenth of a second", async () => {
-    await scheduler();
+    await remote.scheduler();
     await worker();
     const warm = await remote.rig.trigger("chain");
     expect(await remote.rig.ended(warm)).toBe("success");
@@ -273,7 +255,7 @@ describe("the queue executor", () => {
   });
 
   it("accepting more work than the cluster's capacity: all is queued at once, and all succeeds", async () => {
-    await scheduler();
+    await remote.scheduler();
     const run = await remote.rig.trigger("burst", { runId: "burst" });
     await remote.rig.until(
       async () => (await count("task_instance WHERE state = 'queued'")) === 80,
@@ -286,7 +268,7 @@ describe("the queue executor", () => {
   });
 
   it("scale-out and scale-in: a new worker takes part at once, a stopped one loses nothing", async () => {
-    await scheduler();
+    await remote.scheduler();
     const first = await worker({ slots: 2 });
     const run = await remote.rig.trigger("burst", { runId: "scale" });
     await remote.rig.until(async () => lines("scale", "end").length >= 10, "10 tasks");

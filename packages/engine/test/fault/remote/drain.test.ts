@@ -1,6 +1,6 @@
 /** A scheduler with remote attempts stops: its runs go to a peer, and no attempt is disturbed or started twice. */
-import { afterEach, beforeAll, expect, it } from "vitest";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
+import { expect, it } from "vitest";
+import { type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
 
 const DAGS = {
   "remote.ts": `
@@ -10,25 +10,7 @@ const DAGS = {
 };
 const INSERT = "assignment-insert";
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(): Promise<MortalScheduler> {
-  const started = await remote.scheduler();
-  schedulers.push(started);
-  return started;
-}
+const remote = RemoteRig.ofFile(DAGS);
 
 async function ownerOf(run: number): Promise<number | null> {
   const [row] = await remote.sql<{ owner_job: number | null }>(
@@ -44,7 +26,7 @@ function isOwnedBy(run: number, { id }: MortalScheduler): Promise<void> {
 
 /** A worker runs the task and the callback of the run. */
 async function ends(run: number, id: string): Promise<void> {
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   await worker.succeeded(await worker.take(id), 1);
   expect(await remote.rig.ended(run)).toBe("success");
   expect(await remote.lost(run, "work")).toEqual([]);
@@ -55,13 +37,13 @@ async function ends(run: number, id: string): Promise<void> {
 }
 
 it("keeps a run until the assignment of its attempt is stored, and releases the others at once", async () => {
-  const first = await scheduler();
+  const first = await remote.scheduler();
   const stored = await remote.rig.trigger("one");
   const storedId = await remote.assigned(stored, "work");
   const insert = first.faults.holds(INSERT);
   const pending = await remote.rig.trigger("one");
   await insert.held;
-  const second = await scheduler();
+  const second = await remote.scheduler();
   const drained = first.job.drain();
   await isOwnedBy(stored, second);
   expect(await ownerOf(pending)).toBe(first.id);
@@ -75,9 +57,9 @@ it("keeps a run until the assignment of its attempt is stored, and releases the 
 });
 
 it("does not wait for a callback that runs on a worker", async () => {
-  const first = await scheduler();
+  const first = await remote.scheduler();
   const run = await remote.rig.trigger("one");
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   await worker.succeeded(await worker.take(await remote.assigned(run, "work")), 1);
   const callback = "SELECT id FROM assignment WHERE kind = 'callback'";
   await remote.is(callback);
@@ -86,13 +68,13 @@ it("does not wait for a callback that runs on a worker", async () => {
   // Longer than the timeout of this test.
   await first.job.drain();
   await first.job.stop(0);
-  await scheduler();
+  await remote.scheduler();
   await worker.report(claim, "ended", { error: null });
   await remote.isClean();
 }, 4_000);
 
 it("stops although an assignment cannot be stored, which uses up no try", async () => {
-  const first = await scheduler();
+  const first = await remote.scheduler();
   const insert = first.faults.holds(INSERT);
   const run = await remote.rig.trigger("one");
   await insert.held;
@@ -100,13 +82,13 @@ it("stops although an assignment cannot be stored, which uses up no try", async 
   first.faults.kill();
   await stopped;
   await remote.expire(first.id);
-  await scheduler();
+  await remote.scheduler();
   const [row] = await remote.sql<{ attempt: string }>(
     "SELECT attempt FROM task_instance WHERE dag_run_id = $1",
     [run],
   );
   const next = await remote.reassigned(run, "work", row!.attempt).catch(() => row!.attempt);
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   await worker.succeeded(await worker.take(next), 1);
   expect(await remote.rig.ended(run)).toBe("success");
   expect(await remote.rig.tasks(run)).toMatchObject({ work: { try_number: 1 } });

@@ -1,34 +1,31 @@
 /** The heartbeat of a worker: the API server dies before or after, loses the answer, two arrive at once, one is late. */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { beforeAll, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { httpProxy } from "../../support/http-proxy.ts";
 import { isAlive } from "../../support/process-alive.ts";
-import { type MortalApi, RemoteRig } from "../../support/remote-rig.ts";
+import { RemoteRig } from "../../support/remote-rig.ts";
 
 const RENEW = "worker-renew";
 
-let remote: RemoteRig;
-let api: MortalApi;
-
-beforeAll(async () => {
-  remote = await RemoteRig.open((root) => ({
-    "remote.ts": `
-      import { dag } from "tradewind";
-      import { appendFileSync, existsSync } from "node:fs";
-      import { setTimeout as sleep } from "node:timers/promises";
-      const root = ${JSON.stringify(root)};
-      export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
-      export const gated = dag("gated", {}, (d) => {
-        d.task("work", { queue: "cut" }, async (_, ctx) => {
-          appendFileSync(root + "/" + ctx.run.id, process.pid + "\\n");
-          while (!existsSync(root + "/" + ctx.run.id + ".open")) await sleep(10, undefined, { signal: ctx.abort });
-        });
+const remote = RemoteRig.ofFile((root) => ({
+  "remote.ts": `
+    import { dag } from "tradewind";
+    import { appendFileSync, existsSync } from "node:fs";
+    import { setTimeout as sleep } from "node:timers/promises";
+    const root = ${JSON.stringify(root)};
+    export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
+    export const gated = dag("gated", {}, (d) => {
+      d.task("work", { queue: "cut" }, async (_, ctx) => {
+        appendFileSync(root + "/" + ctx.run.id, process.pid + "\\n");
+        while (!existsSync(root + "/" + ctx.run.id + ".open")) await sleep(10, undefined, { signal: ctx.abort });
       });
-    `,
-  }));
+    });
+  `,
+}));
+
+beforeEach(async () => {
   await remote.scheduler();
-  api = await remote.api();
 });
 
 async function leaseOf(worker: { readonly id: number }): Promise<number> {
@@ -42,7 +39,7 @@ describe("the API server", () => {
   it("dies before: the worker renews with another server, and keeps its assignment", async () => {
     const mortal = await remote.api();
     const run = await remote.rig.trigger("one");
-    const worker = await remote.scripted(mortal);
+    const worker = await remote.scripted({ api: mortal });
     const claim = await worker.take(await remote.assigned(run, "work"));
     const before = await leaseOf(worker);
     const died = mortal.faults.diesAt("before", RENEW);
@@ -50,7 +47,7 @@ describe("the API server", () => {
     await died;
     await expect(beat).rejects.toMatchObject({ isTransient: true });
     expect(await leaseOf(worker)).toBe(before);
-    worker.reach(api);
+    worker.reach(remote.server);
     await remote.rig.cancel(run);
     expect((await worker.beat([claim.assignment.id])).superseded).toEqual([claim.assignment.id]);
     expect(await leaseOf(worker)).toBeGreaterThan(before);
@@ -59,7 +56,7 @@ describe("the API server", () => {
   it("dies after: the lease is renewed, and the next heartbeat brings the orders", async () => {
     const mortal = await remote.api();
     const run = await remote.rig.trigger("one");
-    const worker = await remote.scripted(mortal);
+    const worker = await remote.scripted({ api: mortal });
     const claim = await worker.take(await remote.assigned(run, "work"));
     const before = await leaseOf(worker);
     await remote.rig.cancel(run);
@@ -68,15 +65,15 @@ describe("the API server", () => {
     await died;
     await expect(beat).rejects.toMatchObject({ isTransient: true });
     expect(await leaseOf(worker)).toBeGreaterThan(before);
-    worker.reach(api);
+    worker.reach(remote.server);
     expect((await worker.beat([claim.assignment.id])).superseded).toEqual([claim.assignment.id]);
   });
 });
 
 it("lost answer: orders are repeated until the worker follows them", async () => {
-  const proxy = await httpProxy(api.url);
+  const proxy = await httpProxy(remote.server.url);
   const run = await remote.rig.trigger("one");
-  const worker = await remote.scripted({ url: proxy.url });
+  const worker = await remote.scripted({ api: proxy });
   const claim = await worker.take(await remote.assigned(run, "work"));
   const { id } = claim.assignment;
   await remote.rig.cancel(run);
@@ -88,7 +85,7 @@ it("lost answer: orders are repeated until the worker follows them", async () =>
 
 it("two at once: both are answered with the same orders", async () => {
   const run = await remote.rig.trigger("one");
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   const claim = await worker.take(await remote.assigned(run, "work"));
   const { id } = claim.assignment;
   const beats = [worker.beat([id]), worker.beat([id])];
@@ -120,7 +117,7 @@ it("late: a worker that was cut off for longer than its lease stops its tasks, r
 });
 
 it("late: a heartbeat after the worker was declared dead is rejected", async () => {
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   await remote.expire(worker.id);
   await remote.is("SELECT 1 FROM job WHERE id = $1 AND state = 'dead'", [worker.id]);
   await expect(worker.beat()).rejects.toMatchObject({ status: 410, code: "WORKER_EXPIRED" });

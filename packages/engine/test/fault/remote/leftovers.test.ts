@@ -1,8 +1,7 @@
 /** What is left of remote attempts when their run ends first, or when no wake-up arrives: no row, and no occupied slot. */
-import { afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { cancelRun, deleteRun } from "../../../src/store/edit/end-run.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
-import type { Claim, ScriptedWorker } from "../../support/scripted-worker.ts";
+import { RemoteRig, type RunningAttempt } from "../../support/remote-rig.ts";
 
 const DAGS = {
   "remote.ts": `
@@ -17,50 +16,15 @@ const DAGS = {
   `,
 };
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(settings?: Record<string, string>): Promise<MortalScheduler> {
-  const started = await remote.scheduler(settings);
-  schedulers.push(started);
-  return started;
-}
-
-interface Running {
-  readonly run: number;
-  readonly id: string;
-  readonly worker: ScriptedWorker;
-  readonly claim: Claim;
-}
-
-async function running(dagId = "one", task = "work"): Promise<Running> {
-  const run = await remote.rig.trigger(dagId);
-  const id = await remote.assigned(run, task);
-  const worker = await remote.scripted(api);
-  const claim = await worker.take(id);
-  await worker.started(claim);
-  await remote.taskIs(run, task, "running");
-  return { run, id, worker, claim };
-}
+const remote = RemoteRig.ofFile(DAGS);
 
 /** The worker is notified to stop the attempt. */
-async function isTold({ id, worker }: Omit<Running, "claim">): Promise<void> {
+async function isTold({ id, worker }: Omit<RunningAttempt, "claim">): Promise<void> {
   const { cancels, superseded } = await worker.beat([id]);
   expect([...superseded, ...cancels.map((each) => each.id)]).toContain(id);
 }
 
-async function stops(attempt: Running): Promise<void> {
+async function stops(attempt: RunningAttempt): Promise<void> {
   await isTold(attempt);
   await attempt.worker.ended(attempt.claim, { kind: "cancelled" });
 }
@@ -68,40 +32,40 @@ async function stops(attempt: Running): Promise<void> {
 const SINGLE = { TRADEWIND_QUEUE_PARALLELISM: "1" };
 
 it("a run that is cancelled while its attempt runs leaves nothing, and its slot is free", async () => {
-  await scheduler(SINGLE);
-  const attempt = await running();
+  await remote.scheduler(SINGLE);
+  const attempt = await remote.running();
   await remote.rig.cancel(attempt.run);
-  const next = await running();
+  const next = await remote.running();
   await stops(attempt);
   await next.worker.succeeded(next.claim, 1);
   await remote.isClean();
 });
 
 it("a task that is marked while its attempt runs leaves nothing, and its slot is free", async () => {
-  await scheduler(SINGLE);
-  const attempt = await running();
+  await remote.scheduler(SINGLE);
+  const attempt = await remote.running();
   await remote.rig.mark(attempt.run, "work", "success");
   expect(await remote.rig.ended(attempt.run)).toBe("success");
   // The worker has not stopped it yet: the run that has ended does not wait for that.
-  const next = await running();
+  const next = await remote.running();
   await stops(attempt);
   await next.worker.succeeded(next.claim, 1);
   await remote.isClean();
 });
 
 it("a run that times out while its attempt runs leaves nothing, and its slot is free", async () => {
-  await scheduler(SINGLE);
-  const attempt = await running("timed");
+  await remote.scheduler(SINGLE);
+  const attempt = await remote.running("timed");
   expect(await remote.rig.ended(attempt.run)).toBe("failed");
-  const next = await running();
+  const next = await remote.running();
   await stops(attempt);
   await next.worker.succeeded(next.claim, 1);
   await remote.isClean();
 });
 
 it("a run that was cancelled while it had no scheduler leaves nothing", async () => {
-  const first = await scheduler();
-  const attempt = await running();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
   await remote.isGone(first);
   await remote.rig.db.transaction((tx) => cancelRun(tx, attempt.run, "test"));
   await stops(attempt);
@@ -109,8 +73,8 @@ it("a run that was cancelled while it had no scheduler leaves nothing", async ()
 });
 
 it("a worker that dies after the end of its run leaves nothing", async () => {
-  await scheduler();
-  const attempt = await running();
+  await remote.scheduler();
+  const attempt = await remote.running();
   await remote.rig.cancel(attempt.run);
   await remote.is("SELECT 1 FROM assignment WHERE id = $1 AND cancel IS NOT NULL", [attempt.id]);
   await remote.expire(attempt.worker.id);
@@ -118,8 +82,8 @@ it("a worker that dies after the end of its run leaves nothing", async () => {
 });
 
 it("a report that is stored while its run ends leaves nothing", async () => {
-  const { faults } = await scheduler();
-  const { claim, run, worker } = await running();
+  const { faults } = await remote.scheduler();
+  const { claim, run, worker } = await remote.running();
   const sleep = faults.sleepsBefore("report-read");
   await worker.succeeded(claim, 1);
   await sleep.asleep;
@@ -129,8 +93,8 @@ it("a report that is stored while its run ends leaves nothing", async () => {
 });
 
 it("a run that is deleted while its worker still stops the attempt leaves nothing", async () => {
-  await scheduler();
-  const { claim, id, run, worker } = await running();
+  await remote.scheduler();
+  const { claim, id, run, worker } = await remote.running();
   await remote.rig.cancel(run);
   await remote.rig.edit(run, (tx) => deleteRun(tx, run));
   expect((await worker.beat([id])).superseded).toEqual([id]);
@@ -139,8 +103,8 @@ it("a run that is deleted while its worker still stops the attempt leaves nothin
 });
 
 it("a teardown waits for the attempt that a worker is still stopping, and not for one without a worker", async () => {
-  await scheduler();
-  const up = await running("torn", "up");
+  await remote.scheduler();
+  const up = await remote.running("torn", "up");
   await up.worker.succeeded(up.claim, 1);
   const id = await remote.assigned(up.run, "work");
   const claim = await up.worker.take(id);
@@ -153,7 +117,7 @@ it("a teardown waits for the attempt that a worker is still stopping, and not fo
   await up.worker.succeeded(await up.worker.take(down), 1);
   expect(await remote.rig.ended(up.run)).toBe("success");
 
-  const other = await running("torn", "up");
+  const other = await remote.running("torn", "up");
   await other.worker.succeeded(other.claim, 1);
   await remote.assigned(other.run, "work");
   await remote.rig.mark(other.run, "work", "success");
@@ -165,10 +129,10 @@ it("a teardown waits for the attempt that a worker is still stopping, and not fo
 
 it("without any wake-up, sweeps find assignments, reports and cancels", async () => {
   const deaf = await remote.api({ leaseMs: 2_000, notifies: false });
-  schedulers.push(await remote.scheduler({}, { notifies: false }));
+  await remote.scheduler({}, { notifies: false });
   const run = await remote.rig.trigger("one");
   const id = await remote.assigned(run, "work");
-  const worker = await remote.scripted(deaf);
+  const worker = await remote.scripted({ api: deaf });
   await worker.take(id);
   await remote.rig.db.transaction((tx) => cancelRun(tx, run, "test"));
   expect((await worker.beat([id])).superseded).toEqual([id]);

@@ -1,58 +1,16 @@
 /** A worker is declared dead: by a job that dies before or after, loses the answer, by two at once, or by a late one. */
-import { afterEach, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { expireDeadJobs } from "../../../src/store/job/job-lease.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
-import type { Claim, ScriptedWorker } from "../../support/scripted-worker.ts";
+import { RemoteRig, type RunningAttempt } from "../../support/remote-rig.ts";
 
-const DAGS = {
-  "remote.ts": `
-    import { dag } from "tradewind";
-    export const one = dag("one", { maxActiveRuns: 200 }, (d) => { d.task("work", () => 1); });
-  `,
-};
 const BURY = "job-bury";
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(): Promise<MortalScheduler> {
-  const started = await remote.scheduler();
-  schedulers.push(started);
-  return started;
-}
-
-interface Running {
-  readonly run: number;
-  readonly id: string;
-  readonly worker: ScriptedWorker;
-  readonly claim: Claim;
-}
-
-async function running(): Promise<Running> {
-  const run = await remote.rig.trigger("one");
-  const id = await remote.assigned(run, "work");
-  const worker = await remote.scripted(api);
-  const claim = await worker.take(id);
-  await worker.started(claim);
-  await remote.taskIs(run, "work", "running");
-  return { run, id, worker, claim };
-}
+const remote = RemoteRig.ofFile();
 
 /** Exactly one other attempt follows, of the same try. */
-async function isLostOnce({ id, run }: Running): Promise<void> {
+async function isLostOnce({ id, run }: RunningAttempt): Promise<void> {
   const next = await remote.reassigned(run, "work", id);
-  const other = await remote.scripted(api);
+  const other = await remote.scripted();
   await other.succeeded(await other.take(next), 1);
   expect(await remote.rig.ended(run)).toBe("success");
   expect(await remote.lost(run, "work")).toMatchObject([{ attempt: id, try_number: 1 }]);
@@ -61,31 +19,31 @@ async function isLostOnce({ id, run }: Running): Promise<void> {
 }
 
 it("dies before: another job declares the worker dead", async () => {
-  const first = await scheduler();
-  const attempt = await running();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
   const died = first.faults.diesAt("before", BURY);
   await remote.expire(attempt.worker.id);
   await died;
   await remote.isGone(first);
-  await scheduler();
+  await remote.scheduler();
   await isLostOnce(attempt);
 });
 
 it("dies after: the loss is stored, and the next owner applies it", async () => {
-  const first = await scheduler();
-  const attempt = await running();
+  const first = await remote.scheduler();
+  const attempt = await remote.running();
   const died = first.faults.diesAt("after", BURY);
   await remote.expire(attempt.worker.id);
   await died;
   await remote.is("SELECT 1 FROM report WHERE assignment_id = $1 AND type = 'ended'", [attempt.id]);
   await remote.isGone(first);
-  await scheduler();
+  await remote.scheduler();
   await isLostOnce(attempt);
 });
 
 it("lost answer: the loss is found anyway", async () => {
-  const { faults } = await scheduler();
-  const attempt = await running();
+  const { faults } = await remote.scheduler();
+  const attempt = await remote.running();
   const lost = faults.losesAnswerOf(BURY);
   await remote.expire(attempt.worker.id);
   await lost;
@@ -93,16 +51,16 @@ it("lost answer: the loss is found anyway", async () => {
 });
 
 it("two at once: the attempt is lost once", async () => {
-  await Promise.all([scheduler(), scheduler()]);
-  const attempt = await running();
+  await Promise.all([remote.scheduler(), remote.scheduler()]);
+  const attempt = await remote.running();
   await remote.expire(attempt.worker.id);
   await Promise.all([expireDeadJobs(remote.rig.db), expireDeadJobs(remote.rig.db)]);
   await isLostOnce(attempt);
 });
 
 it("late: a worker that has renewed its lease meanwhile keeps its assignment", async () => {
-  const { faults } = await scheduler();
-  const { claim, id, run, worker } = await running();
+  const { faults } = await remote.scheduler();
+  const { claim, id, run, worker } = await remote.running();
   const sleep = faults.sleepsBefore(BURY);
   await remote.expire(worker.id);
   await sleep.asleep;

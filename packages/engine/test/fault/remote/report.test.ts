@@ -1,8 +1,8 @@
 /** A worker's report, and the batch that applies it: each dies before or after, loses the answer, meets another, is late. */
-import { afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { reportEnds } from "../../../src/store/execute/reports.ts";
 import { expireDeadJobs } from "../../../src/store/job/job-lease.ts";
-import { type MortalApi, type MortalScheduler, RemoteRig } from "../../support/remote-rig.ts";
+import { RemoteRig } from "../../support/remote-rig.ts";
 import type { Claim, ScriptedWorker } from "../../support/scripted-worker.ts";
 
 const DAGS = {
@@ -17,25 +17,7 @@ const DAGS = {
 /** Of the batch that applies an end. */
 const APPLY = "assignment-delete";
 
-let remote: RemoteRig;
-let api: MortalApi;
-let schedulers: MortalScheduler[] = [];
-
-beforeAll(async () => {
-  remote = await RemoteRig.open(DAGS);
-  api = await remote.api();
-});
-
-afterEach(async () => {
-  await remote.retire(...schedulers);
-  schedulers = [];
-});
-
-async function scheduler(): Promise<MortalScheduler> {
-  const started = await remote.scheduler();
-  schedulers.push(started);
-  return started;
-}
+const remote = RemoteRig.ofFile(DAGS);
 
 interface Claimed {
   readonly run: number;
@@ -45,7 +27,7 @@ interface Claimed {
 
 async function claimed(): Promise<Claimed> {
   const run = await remote.rig.trigger("two");
-  const worker = await remote.scripted(api);
+  const worker = await remote.scripted();
   return { run, worker, claim: await worker.take(await remote.assigned(run, "work")) };
 }
 
@@ -61,13 +43,13 @@ async function countsOnce(run: number, output: number): Promise<void> {
 
 describe("the worker", () => {
   it("dies before: another attempt follows, and the try is not used up", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, run, worker } = await claimed();
     await worker.started(claim);
     await remote.taskIs(run, "work", "running");
     await remote.expire(worker.id);
     const next = await remote.reassigned(run, "work", claim.assignment.id);
-    const other = await remote.scripted(api);
+    const other = await remote.scripted();
     await other.succeeded(await other.take(next), 7);
     expect(await remote.rig.ended(run)).toBe("success");
     expect(await remote.rig.tasks(run)).toMatchObject({ work: { try_number: 1 } });
@@ -76,7 +58,7 @@ describe("the worker", () => {
   });
 
   it("dies after: its stored report counts, not its death", async () => {
-    const { faults } = await scheduler();
+    const { faults } = await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const sleep = faults.sleepsBefore("report-read");
     await worker.succeeded(claim, 7);
@@ -88,7 +70,7 @@ describe("the worker", () => {
   });
 
   it("lost answer: the repeated report is stored once", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, run, worker } = await claimed();
     await worker.succeeded(claim, 7);
     await worker.succeeded(claim, 8);
@@ -97,7 +79,7 @@ describe("the worker", () => {
   });
 
   it("two at once: of an end and a loss, the first counts", async () => {
-    await scheduler();
+    await remote.scheduler();
     for (let round = 0; round < 5; round++) {
       const { claim, run, worker } = await claimed();
       const { id } = claim.assignment;
@@ -114,7 +96,7 @@ describe("the worker", () => {
   });
 
   it("late: the report of a worker that was declared dead does not count", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const { id } = claim.assignment;
     await remote.expire(worker.id);
@@ -130,32 +112,32 @@ describe("the worker", () => {
 
 describe("the owner of the run", () => {
   it("dies before it applies the report: the next owner applies it", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const died = first.faults.diesAt("before", APPLY);
     await worker.succeeded(claim, 7);
     await died;
     await remote.isGone(first);
-    await scheduler();
+    await remote.scheduler();
     await countsOnce(run, 7);
   });
 
   it("dies after: nothing is left to apply", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const died = first.faults.diesAt("after", APPLY);
     await worker.succeeded(claim, 7);
     await died;
     expect(await remote.assignments()).toEqual([]);
     await remote.isGone(first);
-    await scheduler();
+    await remote.scheduler();
     expect(await remote.rig.ended(run)).toBe("success");
     expect(await remote.lost(run, "work")).toEqual([]);
     await remote.isClean();
   });
 
   it("lost answer: the report is applied once", async () => {
-    const { faults } = await scheduler();
+    const { faults } = await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const lost = faults.losesAnswerOf(APPLY);
     await worker.succeeded(claim, 7);
@@ -167,13 +149,13 @@ describe("the owner of the run", () => {
   });
 
   it("two at once, late: a former owner that has read the report cannot apply it", async () => {
-    const first = await scheduler();
+    const first = await remote.scheduler();
     const { claim, run, worker } = await claimed();
     const sleep = first.faults.sleepsBefore(APPLY);
     await worker.succeeded(claim, 7);
     await sleep.asleep;
     await remote.expire(first.id);
-    await scheduler();
+    await remote.scheduler();
     await countsOnce(run, 7);
     sleep.wake();
     await remote.is("SELECT 1 FROM job WHERE kind = 'scheduler' AND id > $1 AND state = 'running'", [
@@ -183,7 +165,7 @@ describe("the owner of the run", () => {
   });
 
   it("lost: a try whose workers die too often fails", async () => {
-    await scheduler();
+    await remote.scheduler();
     const run = await remote.rig.trigger("two");
     let attempt = await remote.assigned(run, "work");
     for (let losses = 0; losses < 3; losses++) {
@@ -198,7 +180,7 @@ describe("the owner of the run", () => {
   });
 
   it("handed back: what a worker gives back counts as no loss", async () => {
-    await scheduler();
+    await remote.scheduler();
     const { claim, run, worker } = await claimed();
     let last = claim;
     for (let times = 0; times < 5; times++) {
