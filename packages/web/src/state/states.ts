@@ -66,6 +66,11 @@ export const TASK_LOOKS: Readonly<Record<TaskState, StateLook>> = {
   removed: { label: "Removed", color: "--s-scheduled", glyph: "dash", ink: "dark", isOutlined: true },
 };
 
+/** Looks of facts that are no states, for the same glyphs: a run that is late, something that needs a look. */
+const OTHER_LOOKS: Readonly<Record<string, StateLook>> = {
+  late: { label: "Late", color: "--s-retry", glyph: "exclamation", ink: "dark" },
+};
+
 const UNKNOWN: StateLook = {
   label: "No state",
   color: "--s-scheduled",
@@ -76,7 +81,9 @@ const UNKNOWN: StateLook = {
 
 /** The look of a state of a task or run; null is a task without an instance. */
 export function lookOf(state: string | null | undefined): StateLook {
-  return (TASK_LOOKS as Readonly<Record<string, StateLook>>)[state ?? ""] ?? UNKNOWN;
+  return (
+    (TASK_LOOKS as Readonly<Record<string, StateLook>>)[state ?? ""] ?? OTHER_LOOKS[state ?? ""] ?? UNKNOWN
+  );
 }
 
 const FINISHED: ReadonlySet<string> = new Set(["success", "failed", "skipped", "upstream_failed", "removed"]);

@@ -91,6 +91,13 @@ export function shortDate(at: number, zone: Zone): string {
     : `${day(at, zone)} ${hour}:${minute}:${second}`;
 }
 
+/** How far a zone is ahead of UTC at a moment, in milliseconds. */
+export function zoneOffset(at: number, zone: Zone): number {
+  const { year, month, day, hour, minute, second } = parts(at, zone, { ...DATE, ...CLOCK });
+  const shown = Date.UTC(+year!, +month! - 1, +day!, +hour!, +minute!, +second!);
+  return shown - Math.floor(at / 1_000) * 1_000;
+}
+
 export function count(value: number): string {
   return value.toLocaleString("en-US");
 }

@@ -16,9 +16,7 @@ export function PageHeader({
   readonly facts?: ReactNode;
   readonly actions?: ReactNode;
 }) {
-  useEffect(() => {
-    document.title = `${title} · Tradewind`;
-  }, [title]);
+  useDocumentTitle(title);
   return (
     <header className="flex flex-wrap items-start gap-x-4 gap-y-2 px-4 pt-3 pb-2">
       <div className="min-w-0 flex-1">
@@ -30,6 +28,18 @@ export function PageHeader({
       {actions !== undefined && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
     </header>
   );
+}
+
+/** For pages whose content needs no visible heading. */
+export function PageTitle({ title }: { readonly title: string }) {
+  useDocumentTitle(title);
+  return <h1 className="sr-only">{title}</h1>;
+}
+
+function useDocumentTitle(title: string): void {
+  useEffect(() => {
+    document.title = `${title} · Tradewind`;
+  }, [title]);
 }
 
 /** A fact of a header: its name is quiet, its value is not. */
