@@ -1,5 +1,5 @@
 /** The pages of the rail and of the palette, in their order. */
-import { Home, type LucideIcon, Settings, Workflow } from "lucide-react";
+import { Home, Hourglass, type LucideIcon, Settings, Workflow } from "lucide-react";
 
 export interface PageEntry {
   readonly to: string;
@@ -14,5 +14,6 @@ export interface PageEntry {
 export const PAGES: readonly PageEntry[] = [
   { to: "/", label: "Home", icon: Home, key: "h", group: "work" },
   { to: "/dags", label: "DAGs", icon: Workflow, key: "d", group: "work" },
+  { to: "/waiting", label: "Waiting", icon: Hourglass, key: "w", group: "work" },
   { to: "/settings", label: "Settings", icon: Settings, group: "operate" },
 ];

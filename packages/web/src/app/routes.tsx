@@ -21,6 +21,7 @@ function page<Path extends string>(path: Path, load: () => Promise<{ default: ()
 const routes = [
   page("/", () => import("../pages/home/home-page.tsx")),
   page("/dags", () => import("../pages/dags/dags-page.tsx")),
+  page("/waiting", () => import("../pages/waiting/waiting-page.tsx")),
   page("/settings", () => import("../pages/settings/settings-page.tsx")),
 ] as const;
 

@@ -16,7 +16,7 @@ export function Counts({ home }: { readonly home: Home }) {
     <div className="grid grid-cols-2 sm:grid-cols-3 lg:grid-cols-6">
       <CountLink
         page="dags"
-        search={{ state: "failing" }}
+        search={{ show: "failing" }}
         state="failed"
         name="Failing DAGs"
         value={count(counts.failing.dags)}
@@ -30,7 +30,7 @@ export function Counts({ home }: { readonly home: Home }) {
       </CountLink>
       <CountLink
         page="dags"
-        search={{ state: "late" }}
+        search={{ show: "late" }}
         state="late"
         name="Late DAGs"
         value={count(counts.late.dags)}

@@ -1,0 +1,193 @@
+/** What waits, on what, since when, until when? */
+import { keepPreviousData } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo } from "react";
+import { $api } from "../../api/client.ts";
+import { dagPath, runPath, taskPath } from "../../app/paths.ts";
+import { textOf, useSearchState } from "../../app/search.ts";
+import { count } from "../../time/format.ts";
+import { Ago } from "../../time/time.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/data-table.tsx";
+import { Select } from "../../ui/field.tsx";
+import { ListFooter } from "../../ui/list-footer.tsx";
+import { PageHeader } from "../../ui/page.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
+import { kindName, type Wait, waitKey } from "./wait.ts";
+import { WaitPane } from "./wait-pane.tsx";
+
+const PAGE = 100;
+const ORDERS = {
+  since: "Longest wait first",
+  "-since": "Newest wait first",
+  timeout_at: "Next timeout first",
+} as const;
+
+export default function WaitingPage() {
+  const [search, setSearch] = useSearchState();
+  const kind = textOf(search, "kind");
+  const dag = textOf(search, "dag");
+  const open = textOf(search, "wait");
+  const orderBy = textOf(search, "sort") ?? "since";
+  const list = $api.useInfiniteQuery(
+    "get",
+    "/api/v2/waiting",
+    {
+      params: {
+        query: { ...(kind && { kind }), ...(dag && { dag_id: dag }), order_by: [orderBy], limit: PAGE },
+      },
+    },
+    {
+      initialPageParam: "",
+      getNextPageParam: (last) => last.next_cursor ?? undefined,
+      placeholderData: keepPreviousData,
+    },
+  );
+  const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ waiting }) => waiting), [list.data]);
+  const total = list.data?.pages[0]?.total_entries;
+  const kinds = useMemo(
+    () => [...new Set([...rows.map((row) => row.kind), ...(kind ? [kind] : [])])].sort(),
+    [rows, kind],
+  );
+  const shown = rows.find((row) => waitKey(row) === open);
+  return (
+    <>
+      <PageHeader
+        title="Waiting"
+        heading={
+          total === null || total === undefined
+            ? "Waiting"
+            : `${count(total)} waiting ${total === 1 ? "task" : "tasks"}`
+        }
+        facts="A waiting task holds no worker and no slot."
+        actions={
+          <>
+            {dag && <Button onClick={() => setSearch({ dag: undefined })}>DAG {dag} ✕</Button>}
+            <Select
+              aria-label="Kind of wait"
+              value={kind ?? ""}
+              onChange={(event) => setSearch({ kind: event.target.value })}
+            >
+              <option value="">Any kind</option>
+              {kinds.map((each) => (
+                <option key={each} value={each}>
+                  {kindName(each)}
+                </option>
+              ))}
+            </Select>
+            <Select
+              aria-label="Sorted by"
+              value={orderBy}
+              onChange={(event) =>
+                setSearch({ sort: event.target.value === "since" ? undefined : event.target.value })
+              }
+            >
+              {Object.entries(ORDERS).map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </Select>
+          </>
+        }
+      />
+      <div className="relative flex min-h-0 flex-1 border-t border-line">
+        <div className="min-w-0 flex-1">
+          <Loads query={list}>
+            {() =>
+              rows.length === 0 ? (
+                <Empty
+                  title={kind || dag ? "No task waits for this" : "No task is waiting"}
+                  command="tradewind waiting"
+                >
+                  A task that waits for a moment, a file, a signal, another run or a person appears here, with
+                  the reason, since when, and until when. In a DAG:{" "}
+                  <code>await ctx.until("file", new FileTrigger(…))</code>
+                </Empty>
+              ) : (
+                <DataTable
+                  label="Waiting tasks"
+                  columns={COLUMNS}
+                  rows={rows}
+                  rowKey={waitKey}
+                  onOpen={(row) => setSearch({ wait: waitKey(row) })}
+                  isOpen={(row) => waitKey(row) === open}
+                  footer={
+                    <ListFooter
+                      shown={rows.length}
+                      total={total}
+                      hasMore={list.hasNextPage}
+                      isLoading={list.isFetchingNextPage}
+                      onMore={list.fetchNextPage}
+                    />
+                  }
+                />
+              )
+            }
+          </Loads>
+        </div>
+        {shown && <WaitPane wait={shown} onClose={() => setSearch({ wait: undefined })} />}
+      </div>
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<Wait>[] = [
+  {
+    id: "task",
+    header: "Task",
+    cell: (row) => (
+      <span className="flex min-w-0 gap-1">
+        <Link to={dagPath(row.dag_id)} className="text-muted hover:underline">
+          {row.dag_id}
+        </Link>
+        <span className="text-faint">›</span>
+        <Link
+          to={taskPath(row.dag_id, row.dag_run_id, row.task_id)}
+          search={row.map_index < 0 ? {} : { map: row.map_index }}
+          className="font-medium hover:underline"
+        >
+          {row.task_id}
+          {row.map_index >= 0 && `[${row.rendered_map_index ?? row.map_index}]`}
+        </Link>
+      </span>
+    ),
+  },
+  {
+    id: "for",
+    header: "Waits for",
+    cell: (row) => (
+      <span className="flex min-w-0 max-w-[44ch] items-baseline gap-2" title={row.args_text}>
+        <span className="whitespace-nowrap">{kindName(row.kind)}</span>
+        <code className="truncate text-muted">{row.args_text}</code>
+      </span>
+    ),
+  },
+  {
+    id: "run",
+    header: "Run",
+    from: "xl",
+    cell: (row) => (
+      <Link
+        to={runPath(row.dag_id, row.dag_run_id)}
+        className="block max-w-[30ch] truncate font-mono text-muted hover:underline"
+      >
+        {row.dag_run_id}
+      </Link>
+    ),
+  },
+  { id: "since", header: "Since", width: "110px", sort: "since", cell: (row) => <Ago at={row.since} /> },
+  {
+    id: "polled",
+    header: "Last poll",
+    width: "100px",
+    from: "lg",
+    cell: (row) => <Ago at={row.last_polled_at} />,
+  },
+  {
+    id: "until",
+    header: "Until",
+    width: "120px",
+    cell: (row) => <Ago at={row.until ?? row.timeout_at ?? row.task_timeout_at} fallback="no timeout" />,
+  },
+];
