@@ -1,0 +1,162 @@
+/** Who did what, and when? */
+import { keepPreviousData } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { $api } from "../../api/client.ts";
+import type { components } from "../../api/schema.gen.ts";
+import { dagPath, runPath, taskPath } from "../../app/paths.ts";
+import { textOf, useSearchState } from "../../app/search.ts";
+import { Exact } from "../../time/time.tsx";
+import { type Column, DataTable } from "../../ui/data-table.tsx";
+import { SearchBox } from "../../ui/field.tsx";
+import { ListFooter } from "../../ui/list-footer.tsx";
+import { offsetPages } from "../../ui/offset-pages.ts";
+import { PageHeader } from "../../ui/page.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
+
+type Entry = components["schemas"]["EventLogResponse"];
+
+export default function AuditPage() {
+  const [search, setSearch] = useSearchState();
+  const who = textOf(search, "who") ?? "";
+  const what = textOf(search, "what") ?? "";
+  const dag = textOf(search, "dag") ?? "";
+  const list = $api.useInfiniteQuery(
+    "get",
+    "/api/v2/eventLogs",
+    {
+      params: {
+        query: {
+          limit: 100,
+          order_by: ["-when"],
+          ...(who && { owner_pattern: `%${who}%` }),
+          ...(what && { event_pattern: `%${what}%` }),
+          ...(dag && { dag_id_pattern: `%${dag}%` }),
+        },
+      },
+    },
+    {
+      ...offsetPages(
+        (page: { event_logs: readonly Entry[]; total_entries: number }) => page.event_logs,
+        (page) => page.total_entries,
+      ),
+      placeholderData: keepPreviousData,
+    },
+  );
+  const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ event_logs }) => event_logs), [list.data]);
+  return (
+    <>
+      <PageHeader
+        title="Audit"
+        facts="Every change by a person or a program, with the name of the token that made it."
+        actions={
+          <>
+            <SearchBox
+              label="By whom"
+              value={who}
+              onChange={useCallback((text) => setSearch({ who: text }), [setSearch])}
+              className="w-36"
+            />
+            <SearchBox
+              label="Action"
+              value={what}
+              onChange={useCallback((text) => setSearch({ what: text }), [setSearch])}
+              className="w-36"
+            />
+            <SearchBox
+              label="DAG"
+              value={dag}
+              onChange={useCallback((text) => setSearch({ dag: text }), [setSearch])}
+              className="w-36"
+            />
+          </>
+        }
+      />
+      <div className="min-h-0 flex-1 border-t border-line">
+        <Loads query={list}>
+          {() =>
+            rows.length === 0 ? (
+              <Empty title="No change matches" command="tradewind events --limit 20">
+                Triggering, clearing, pausing, editing and signing in are recorded here.
+              </Empty>
+            ) : (
+              <DataTable
+                label="Audit log"
+                columns={COLUMNS}
+                rows={rows}
+                rowKey={({ event_log_id }) => event_log_id}
+                footer={
+                  <ListFooter
+                    shown={rows.length}
+                    total={list.data?.pages[0]?.total_entries}
+                    hasMore={list.hasNextPage}
+                    isLoading={list.isFetchingNextPage}
+                    onMore={list.fetchNextPage}
+                  />
+                }
+              />
+            )
+          }
+        </Loads>
+      </div>
+    </>
+  );
+}
+
+const COLUMNS: readonly Column<Entry>[] = [
+  { id: "when", header: "When", width: "160px", cell: ({ when }) => <Exact at={when} /> },
+  {
+    id: "who",
+    header: "Who",
+    width: "140px",
+    cell: ({ owner }) => <span className="font-medium">{owner ?? "–"}</span>,
+  },
+  { id: "what", header: "Action", width: "200px", cell: ({ event }) => event.replaceAll("_", " ") },
+  { id: "about", header: "About", cell: (entry) => <About entry={entry} /> },
+  {
+    id: "details",
+    header: "Details",
+    from: "lg",
+    cell: ({ extra }) => (
+      <code className="block max-w-[60ch] truncate text-muted" title={extra ?? undefined}>
+        {extra}
+      </code>
+    ),
+  },
+];
+
+function About({
+  entry: { dag_id: dag, run_id: run, task_id: task, map_index: map },
+}: {
+  readonly entry: Entry;
+}) {
+  if (dag === null) return null;
+  const isInstance = run !== null && task !== null;
+  return (
+    <span className="flex max-w-[60ch] gap-1">
+      <Link to={dagPath(dag)} className="hover:underline">
+        {dag}
+      </Link>
+      {run !== null && (
+        <>
+          <span className="text-faint">›</span>
+          <Link to={runPath(dag, run)} className="truncate font-mono text-muted hover:underline">
+            {run}
+          </Link>
+        </>
+      )}
+      {isInstance && (
+        <>
+          <span className="text-faint">›</span>
+          <Link
+            to={taskPath(dag, run, task)}
+            search={map === null || map < 0 ? {} : { map }}
+            className="hover:underline"
+          >
+            {task}
+          </Link>
+        </>
+      )}
+    </span>
+  );
+}
