@@ -4,9 +4,9 @@
  * separate transactions, together if they are due together. A topic is sent at once, and again after `intervalMs` at the
  * earliest, without delaying another that was not sent for longer.
  *
- * "states" could be sent at every step of every task. It is sent only while another process requests it, which that
- * process repeats. The first request after a time without any is answered with "states", because earlier changes were not
- * sent. A process that begins to listen sends "states" until it would have received a request.
+ * "states" and "moves" could be sent at every step of every task. They are sent only while another process requests them,
+ * which that process repeats. The first request after a time without any is answered with "states", because earlier
+ * changes were not sent. A process that begins to listen sends both until it would have received a request.
  */
 import { randomBytes } from "node:crypto";
 import type { Database, Listening } from "../store/database/database.ts";
@@ -19,7 +19,7 @@ const GAP_MS = 5;
 const ASK_MS = 5_000;
 const ASK = "ask-states";
 
-/** "runs": queued runs to start; "notices": runs with deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (this process only); "jobs": a job started or ended; "triggers": new triggers; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": unowned callbacks; "fired": a trigger fired; "signals": new signals; "states": new signals of the engine itself; "backfills": a backfill was created, changed or released; "slots": a scheduler has free slots; "handed": it handed over runs; "reports": workers have stored reports; "assignments": assignments were cancelled, or workers drained or removed. */
+/** "runs": queued runs to start; "notices": runs with deadlines were created or started, or deliveries stored; "dags": a DAG changed; "pools": slots freed or resized; "run:<id>": that run was edited; "ended": a run ended, or tasks that the next date may wait for; "tasks": tasks ended (this process only); "jobs": a job started or ended; "triggers": new triggers; "unwaited": waits ended without their triggers, or tries without their sub-DAGs; "callbacks": unowned callbacks; "fired": a trigger fired; "signals": new signals; "states": new signals of the engine itself; "moves": tasks changed to a state without a signal; "backfills": a backfill was created, changed or released; "slots": a scheduler has free slots; "handed": it handed over runs; "reports": workers have stored reports; "assignments": assignments were cancelled, or workers drained or removed. */
 export type Topic =
   | "runs"
   | "notices"
@@ -34,6 +34,7 @@ export type Topic =
   | "fired"
   | "signals"
   | "states"
+  | "moves"
   | "backfills"
   | "slots"
   | "handed"
@@ -106,7 +107,8 @@ export class WakeUps {
 
   /** For events that this process does not need itself. */
   sendToOthers(topic: Topic): void {
-    if (topic !== "states" || performance.now() < this.#requestedUntil) this.#publish(topic);
+    const isState = topic === "states" || topic === "moves";
+    if (!isState || performance.now() < this.#requestedUntil) this.#publish(topic);
   }
 
   #publish(topic: Topic | typeof ASK): void {

@@ -317,7 +317,9 @@ function add(slots: Map<string, number>, name: string, delta: number): void {
 }
 
 /** Sends the wake-ups that follow from a stored batch. */
-export function sendNews(wakeUps: WakeUps, { deferrals, deliveries, sends, waitEnds }: RunBatch): void {
+export function sendNews(wakeUps: WakeUps, batch: RunBatch): void {
+  const { births, deferrals, deliveries, instances, sends, waitEnds } = batch;
+  if (births.length + instances.length > 0) wakeUps.send("moves");
   if (sends.length > 0) wakeUps.send("signals");
   if (deliveries.length > 0) wakeUps.send("notices");
   if (deferrals.length > 0) wakeUps.send("triggers");

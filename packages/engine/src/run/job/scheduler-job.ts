@@ -362,8 +362,8 @@ export class SchedulerJob extends DrainingJob {
 
   #wakeUp(topic: Topic | ""): void {
     const isRequested = this.requestPolls(topic);
-    // The first is the most frequent topic, and has no other meaning here. The others are for the hosts.
-    if (topic === "states" || topic === "backfills" || topic === "notices") return;
+    // The first two are the most frequent topics, and have no other meaning here. The others are for the hosts.
+    if (["states", "moves", "backfills", "notices"].includes(topic)) return;
     if (topic === "slots") {
       this.#sharing.peerHasRoom();
       return;

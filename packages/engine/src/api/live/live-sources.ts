@@ -1,0 +1,20 @@
+import { LiveActions, LiveAssets, LiveHome, LiveSignals, LiveWaits } from "./live-invalidations.ts";
+import { LiveRuns } from "./live-runs.ts";
+import { LiveBackfills, LiveDags, LiveJobs, LivePools } from "./live-snapshots.ts";
+import type { LiveSource } from "./live-source.ts";
+
+/** All sources of messages, each with its topics. */
+export function liveSources(): LiveSource[] {
+  return [
+    new LiveRuns(),
+    new LiveDags(),
+    new LiveSignals(),
+    new LiveWaits(),
+    new LiveBackfills(),
+    new LiveAssets(),
+    new LiveJobs(),
+    new LivePools(),
+    new LiveActions(),
+    new LiveHome(),
+  ];
+}
