@@ -1,5 +1,15 @@
 /** The pages of the rail and of the palette, in their order. */
-import { Home, Hourglass, type LucideIcon, Settings, Workflow } from "lucide-react";
+import {
+  FileWarning,
+  Home,
+  Hourglass,
+  type LucideIcon,
+  ScrollText,
+  Settings,
+  Variable,
+  Waves,
+  Workflow,
+} from "lucide-react";
 
 export interface PageEntry {
   readonly to: string;
@@ -15,5 +25,9 @@ export const PAGES: readonly PageEntry[] = [
   { to: "/", label: "Home", icon: Home, key: "h", group: "work" },
   { to: "/dags", label: "DAGs", icon: Workflow, key: "d", group: "work" },
   { to: "/waiting", label: "Waiting", icon: Hourglass, key: "w", group: "work" },
+  { to: "/pools", label: "Pools", icon: Waves, group: "operate" },
+  { to: "/variables", label: "Variables", icon: Variable, group: "operate" },
+  { to: "/errors", label: "Errors", icon: FileWarning, key: "e", group: "operate" },
+  { to: "/audit", label: "Audit", icon: ScrollText, group: "operate" },
   { to: "/settings", label: "Settings", icon: Settings, group: "operate" },
 ];

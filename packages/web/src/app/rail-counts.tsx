@@ -3,6 +3,11 @@ import { $api } from "../api/client.ts";
 import { bounded } from "../time/format.ts";
 
 export function RailCounts({ page }: { readonly page: string }) {
+  if (page === "/waiting" || page === "/errors") return <Count page={page} />;
+  return null;
+}
+
+function Count({ page }: { readonly page: "/waiting" | "/errors" }) {
   const { data } = $api.useQuery("get", "/ui/home", { params: { query: {} } });
   if (data === undefined) return null;
   if (page === "/waiting" && data.counts.waiting.count > 0)

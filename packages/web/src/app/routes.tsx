@@ -22,6 +22,10 @@ const routes = [
   page("/", () => import("../pages/home/home-page.tsx")),
   page("/dags", () => import("../pages/dags/dags-page.tsx")),
   page("/waiting", () => import("../pages/waiting/waiting-page.tsx")),
+  page("/pools", () => import("../pages/pools/pools-page.tsx")),
+  page("/variables", () => import("../pages/variables/variables-page.tsx")),
+  page("/errors", () => import("../pages/errors/errors-page.tsx")),
+  page("/audit", () => import("../pages/audit/audit-page.tsx")),
   page("/settings", () => import("../pages/settings/settings-page.tsx")),
 ] as const;
 

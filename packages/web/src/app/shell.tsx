@@ -3,6 +3,7 @@ import { Link, Outlet, useRouterState } from "@tanstack/react-router";
 import { Menu as MenuIcon, Search } from "lucide-react";
 import { Suspense, useEffect, useRef, useState } from "react";
 import { Toaster } from "sonner";
+import { useReload } from "../live/reload.ts";
 import { IconButton } from "../ui/button.tsx";
 import { cx } from "../ui/class-names.ts";
 import { Loading } from "../ui/panels.tsx";
@@ -29,6 +30,8 @@ export function Shell() {
     else main.current?.focus({ preventScroll: true });
   }, [path]);
   const { theme } = usePreferences();
+  // The numbers of the rail, on every page.
+  useReload("home", ["/ui/home"]);
   return (
     <div className="flex h-full">
       <a

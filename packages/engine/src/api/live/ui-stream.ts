@@ -10,6 +10,7 @@ import { notFound } from "../server/problem.ts";
 import { stream } from "../server/streaming.ts";
 import { UI_TAG } from "../ui/columns.ts";
 import { LiveFeed } from "./live-feed.ts";
+import { liveMessage } from "./live-messages.ts";
 import { LiveStream } from "./live-stream.ts";
 import { requireTopics, topicList } from "./live-topics.ts";
 
@@ -35,7 +36,8 @@ export const uiStream: Resource = (app, { database, logger, wakeUps }) => {
       schema: {
         querystring: query,
         description: `Server-sent events: "open" (LiveOpen), "change" (LiveMessage), "resync" (LiveResync).`,
-        response: { 200: z.any() },
+        // What the data of its events is; the stream itself is no JSON.
+        response: { 200: liveMessage },
         tags: [UI_TAG.name],
       },
     },

@@ -6,6 +6,7 @@ import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { dagPath, runPath, taskPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { Exact } from "../../time/time.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
@@ -44,6 +45,7 @@ export default function AuditPage() {
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ event_logs }) => event_logs), [list.data]);
+  useReload("audit", ["/api/v2/eventLogs"]);
   return (
     <>
       <PageHeader

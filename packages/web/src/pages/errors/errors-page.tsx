@@ -1,6 +1,7 @@
 /** Which files do not load, and why? */
 import { $api } from "../../api/client.ts";
 import { useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
 import { Ago } from "../../time/time.tsx";
 import { cx } from "../../ui/class-names.ts";
@@ -13,6 +14,7 @@ export default function ErrorsPage() {
   const [search] = useSearchState();
   const list = $api.useQuery("get", "/api/v2/importErrors", { params: { query: { limit: 100 } } });
   const total = list.data?.total_entries;
+  useReload("dags", ["/api/v2/importErrors"]);
   return (
     <>
       <PageHeader

@@ -4,6 +4,7 @@ import { Pencil, Plus, Trash2 } from "lucide-react";
 import { useCallback, useMemo, useState } from "react";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
@@ -36,6 +37,7 @@ export default function PoolsPage() {
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ pools }) => pools), [list.data]);
   const total = list.data?.pages[0]?.total_entries;
+  useReload("settings", ["/api/v2/pools"]);
   const columns = useMemo(() => columnsOf(setEdited, setDeleted), []);
   return (
     <>

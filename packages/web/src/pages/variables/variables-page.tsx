@@ -6,6 +6,7 @@ import { commandOf } from "../../actions/command-text.ts";
 import { Confirm } from "../../actions/confirm.tsx";
 import { $api, api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
@@ -34,6 +35,7 @@ export default function VariablesPage() {
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ variables }) => variables), [list.data]);
+  useReload("settings", [VARIABLES]);
   const columns = useMemo(() => columnsOf(setEdited, setDeleted), []);
   return (
     <>

@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import { dagPath, runPath, taskPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -45,6 +46,7 @@ export default function WaitingPage() {
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ waiting }) => waiting), [list.data]);
   const total = list.data?.pages[0]?.total_entries;
+  useReload("waiting", ["/api/v2/waiting"]);
   const kinds = useMemo(
     () => [...new Set([...rows.map((row) => row.kind), ...(kind ? [kind] : [])])].sort(),
     [rows, kind],
