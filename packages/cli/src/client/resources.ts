@@ -47,7 +47,7 @@ interface Retries {
 /** Fields that only `/dags/{id}/details` returns. */
 export interface DagDetails extends Dag {
   readonly timetable_description: string | null;
-  /** The next five dates of a time-based schedule. */
+  /** The next ten dates of a time-based schedule. */
   readonly next_runs: readonly { readonly logical_date: string; readonly run_after: string }[];
   /** The condition of an asset schedule. */
   readonly asset_expression: AssetExpression | null;

@@ -77,6 +77,12 @@ export function day(at: number, zone: Zone): string {
   return `${year}-${month}-${day}`;
 }
 
+/** `5 Oct`, for axes. */
+export function monthDay(at: number, zone: Zone): string {
+  const { month, day } = parts(at, zone, { month: "short", day: "numeric" });
+  return `${day} ${month}`;
+}
+
 export function clock(at: number, zone: Zone): string {
   const { hour, minute, second } = parts(at, zone, CLOCK);
   return `${hour}:${minute}:${second}`;

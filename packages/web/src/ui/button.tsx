@@ -11,7 +11,7 @@ const KINDS: Readonly<Record<Kind, string>> = {
 };
 
 const SHAPE =
-  "inline-flex h-7 shrink-0 items-center justify-center gap-1.5 rounded-md border font-medium whitespace-nowrap no-underline disabled:opacity-50 [&_svg]:size-3.5";
+  "inline-flex h-7 shrink-0 items-center justify-center gap-1.5 rounded-md border font-medium whitespace-nowrap no-underline disabled:opacity-50 [&_svg]:size-3.5 [&_svg]:shrink-0";
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   readonly kind?: Kind;

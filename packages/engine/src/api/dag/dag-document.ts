@@ -70,7 +70,7 @@ export const dagDetailsDocument = z
   .object({
     ...dagShape,
     catchup: z.boolean(),
-    next_runs: z.array(upcomingDocument).describe("The next five runs of a time-based schedule."),
+    next_runs: z.array(upcomingDocument).describe("The next ten runs of a time-based schedule."),
     dag_run_timeout: z.string().nullable(),
     jitter: z.string().nullable().describe("Maximum random delay of a scheduled run."),
     run_retries: z

@@ -29,7 +29,7 @@ export function scheduleError(
 }
 
 /** Number of upcoming runs shown. */
-const UPCOMING = 5;
+const UPCOMING = 10;
 
 export const upcomingDocument = z
   .object({ logical_date: z.string(), run_after: z.string() })

@@ -111,7 +111,7 @@ test("accepts a backfill of date lists and several schedules", async () => {
   expect(dates).toEqual(["2026-06-01T00:00:00.000Z", "2026-06-01T07:00:00.000Z", "2026-06-02T00:00:00.000Z"]);
 });
 
-test("shows the next five runs in the details", async () => {
+test("shows the next ten runs in the details", async () => {
   await tw.sql("UPDATE dag SET next_logical_date = $1, next_run_after = $1 WHERE dag_id = 'one_zone'", [
     new Date("2126-03-01T08:00:00Z"),
   ]);
@@ -123,6 +123,9 @@ test("shows the next five runs in the details", async () => {
       { run_after: "2126-03-02T08:00:00.000Z" },
       { run_after: "2126-03-02T16:00:00.000Z" },
       { run_after: "2126-03-03T08:00:00.000Z" },
+      ...["03T16", "04T08", "04T16", "05T08", "05T16"].map((at) => ({
+        run_after: `2126-03-${at}:00:00.000Z`,
+      })),
     ],
   });
   expect((await tw.call("GET", "/dags/own/details")).json().next_runs).toEqual([]);

@@ -17,13 +17,18 @@ export const treeGroupDocument = z
   .object({ group_id: z.string(), parent: z.string().nullable(), is_mapped: z.boolean() })
   .meta({ id: "UiTreeGroup" });
 
+export const treeEdgesDocument = z
+  .object({ from: z.array(z.number()), to: z.array(z.number()) })
+  .describe("Positions of tasks, one pair per dependency.");
+
 export interface TaskTree {
   readonly tasks: z.output<typeof treeTaskDocument>[];
   readonly groups: z.output<typeof treeGroupDocument>[];
+  readonly edges: z.output<typeof treeEdgesDocument>;
 }
 
 export function taskTree(manifest: DagManifest | null): TaskTree {
-  if (manifest === null) return { tasks: [], groups: [] };
+  if (manifest === null) return { tasks: [], groups: [], edges: { from: [], to: [] } };
   const parents = new Map(manifest.groups.map(({ groupId, parent }) => [groupId, parent]));
   const maps = new Set((manifest.maps ?? []).map(({ mapId }) => mapId));
   const root = new Node();
@@ -38,8 +43,10 @@ export function taskTree(manifest: DagManifest | null): TaskTree {
     return node;
   };
   for (const task of inTopologicalOrder(manifest)) nodeOf(task.group).children.push(task);
+  const tasks = [...root.tasks()];
   return {
-    tasks: [...root.tasks()].map((task) => ({
+    edges: edgesOf(tasks),
+    tasks: tasks.map((task) => ({
       task_id: task.taskId,
       group: task.group,
       operator: task.operator,
@@ -52,6 +59,17 @@ export function taskTree(manifest: DagManifest | null): TaskTree {
       is_mapped: maps.has(groupId),
     })),
   };
+}
+
+function edgesOf(tasks: readonly TaskManifest[]): TaskTree["edges"] {
+  const places = new Map(tasks.map(({ taskId }, place) => [taskId, place]));
+  const edges: TaskTree["edges"] = { from: [], to: [] };
+  for (const [place, { upstream }] of tasks.entries())
+    for (const source of upstream) {
+      edges.from.push(places.get(source)!);
+      edges.to.push(place);
+    }
+  return edges;
 }
 
 class Node {

@@ -125,6 +125,12 @@ it("shows one byte per task and run, removed tasks last", async () => {
   ]);
 });
 
+it("names the upstream tasks by position", async () => {
+  // start, extract.inner.file, extract.last, report
+  expect((await grid("?runs=1")).edges).toEqual({ from: [0, 0, 1, 2], to: [1, 2, 3, 3] });
+  expect((await grid("", "unused")).edges).toEqual({ from: [], to: [] });
+});
+
 it("keeps the tasks of a group together", async () => {
   const { groups, tasks } = await grid("?runs=1");
   expect(tasks).toEqual([

@@ -18,7 +18,7 @@ import type { Resource } from "../server/context.ts";
 import { cursorPageOf, date, id, int, iso, many, nullableDate, RUN_STATES } from "../server/fields.ts";
 import { notFound } from "../server/problem.ts";
 import { bytes, legend, TASK_LEGEND, taskByte, UI_TAG } from "./columns.ts";
-import { taskTree, treeGroupDocument, treeTaskDocument } from "./task-tree.ts";
+import { taskTree, treeEdgesDocument, treeGroupDocument, treeTaskDocument } from "./task-tree.ts";
 
 const columnDocument = z
   .object({
@@ -61,6 +61,7 @@ const gridDocument = z
     task_states: legend,
     tasks: z.array(treeTaskDocument).describe("Tasks of a group follow each other."),
     groups: z.array(treeGroupDocument),
+    edges: treeEdgesDocument,
     runs: z.array(columnDocument).describe("The oldest first."),
     next_before: z.string().nullable().describe("`before` for the runs before these; null: there are none."),
   })

@@ -1,0 +1,141 @@
+/** Grid, graph or calendar at the left; at the right, the run or task that is selected in it. */
+import { useCallback, useMemo } from "react";
+import { textOf, useSearchState } from "../../app/search.ts";
+import { gridRows } from "../../grid/grid-rows.ts";
+import { type GridSelection, GridView } from "../../grid/grid-view.tsx";
+import { SearchBox, Select } from "../../ui/field.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
+import { Segmented } from "../../ui/tabs.tsx";
+import { Details } from "./details.tsx";
+import { Legend } from "./legend.tsx";
+import { useGrid } from "./use-grid.ts";
+
+const VIEWS = [{ value: "grid", label: "Grid" }] as const;
+const STATES = { success: "Success", failed: "Failed", running: "Running", queued: "Queued" } as const;
+const TYPES = {
+  scheduled: "Scheduled",
+  manual: "Manual",
+  backfill: "Backfill",
+  operator_triggered: "By a task",
+  asset_triggered: "By an asset",
+  signal_triggered: "By a signal",
+} as const;
+
+export function Overview({ dagId }: { readonly dagId: string }) {
+  const [search, setSearch] = useSearchState();
+  const view = VIEWS.find(({ value }) => value === search["view"])?.value ?? "grid";
+  const filter = { state: textOf(search, "state"), runType: textOf(search, "type") };
+  const { query, model } = useGrid(dagId, filter);
+  const collapsedText = textOf(search, "collapsed") ?? "";
+  const collapsed = useMemo(() => new Set(collapsedText.split(",").filter(Boolean)), [collapsedText]);
+  const text = textOf(search, "tasks") ?? "";
+  const rows = useMemo(() => (model ? gridRows(model, { collapsed, text }) : []), [model, collapsed, text]);
+  const selection = { runId: textOf(search, "run"), taskId: textOf(search, "task") };
+  const onSelect = useCallback(
+    ({ runId, taskId }: GridSelection) => setSearch({ run: runId, task: taskId }, { replace: false }),
+    [setSearch],
+  );
+  const onToggle = useCallback(
+    (group: string) => {
+      const next = new Set(collapsed);
+      if (!next.delete(group)) next.add(group);
+      setSearch({ collapsed: [...next].join(",") });
+    },
+    [collapsed, setSearch],
+  );
+  const onFilter = useCallback((value: string) => setSearch({ tasks: value }), [setSearch]);
+  const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
+  const onOlder = useMemo(
+    () => (hasNextPage && !isFetchingNextPage ? () => void fetchNextPage() : undefined),
+    [hasNextPage, isFetchingNextPage, fetchNextPage],
+  );
+  const isFiltered = filter.state !== undefined || filter.runType !== undefined;
+  return (
+    <div className="relative flex min-h-0 flex-1">
+      <div className="flex min-w-0 flex-1 flex-col">
+        <div className="flex flex-wrap items-center gap-2 px-4 py-2">
+          {VIEWS.length > 1 && (
+            <Segmented
+              label="View"
+              options={VIEWS}
+              value={view}
+              onChange={(value) => setSearch({ view: value === "grid" ? undefined : value })}
+            />
+          )}
+          <Choice
+            label="Trigger"
+            options={TYPES}
+            value={filter.runType}
+            onChange={(type) => setSearch({ type })}
+          />
+          <Choice
+            label="State"
+            options={STATES}
+            value={filter.state}
+            onChange={(state) => setSearch({ state })}
+          />
+          <SearchBox label="Filter tasks" value={text} onChange={onFilter} className="ml-auto w-44" />
+        </div>
+        <div className="min-h-0 flex-1">
+          <Loads query={query}>
+            {() =>
+              model === undefined ? null : model.columns.length === 0 ? (
+                <Empty
+                  title={isFiltered ? "No run matches these filters" : `${dagId} has not run yet`}
+                  {...(isFiltered ? {} : { command: `tradewind dags trigger ${dagId}` })}
+                >
+                  {isFiltered
+                    ? "Choose another trigger or state."
+                    : "Each run becomes a column here, and each task a row. A run starts at the next date of the schedule, or by hand:"}
+                </Empty>
+              ) : (
+                <GridView
+                  dagId={dagId}
+                  model={model}
+                  rows={rows}
+                  selection={selection}
+                  onSelect={onSelect}
+                  onToggle={onToggle}
+                  onOlder={onOlder}
+                />
+              )
+            }
+          </Loads>
+        </div>
+        {model && (
+          <Legend columns={model.columns.length} hasMore={hasNextPage} isLoading={isFetchingNextPage} />
+        )}
+      </div>
+      {model && (selection.runId !== undefined || selection.taskId !== undefined) && (
+        <Details dagId={dagId} model={model} selection={selection} onSelect={onSelect} />
+      )}
+    </div>
+  );
+}
+
+function Choice({
+  label,
+  options,
+  value,
+  onChange,
+}: {
+  readonly label: string;
+  readonly options: Readonly<Record<string, string>>;
+  readonly value: string | undefined;
+  readonly onChange: (value: string | undefined) => void;
+}) {
+  return (
+    <Select
+      aria-label={label}
+      value={value ?? ""}
+      onChange={(event) => onChange(event.target.value || undefined)}
+    >
+      <option value="">{label}: any</option>
+      {Object.entries(options).map(([each, name]) => (
+        <option key={each} value={each}>
+          {name}
+        </option>
+      ))}
+    </Select>
+  );
+}
