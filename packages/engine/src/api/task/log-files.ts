@@ -8,6 +8,14 @@ import { type LogLine, readLines } from "../../log/task-log.ts";
 import type { DagRunRow } from "../../store/list/dag-runs.ts";
 import type { TaskInstanceRow } from "../../store/list/task-instances.ts";
 
+/** One of the joined logs. */
+export interface LogPart {
+  readonly log: StoredLog;
+  /** Its position in the whole text. */
+  readonly start: number;
+  readonly isTrigger: boolean;
+}
+
 interface LogPiece {
   readonly lines: readonly LogLine[];
   readonly nextOffset: number;
@@ -38,6 +46,17 @@ abstract class LogReader {
     if (!known.end) return known;
     this.#logs = await this.#list();
     return await this.#read(offset, limit);
+  }
+
+  /** The joined logs in their order, as they are now. */
+  async parts(): Promise<readonly LogPart[]> {
+    this.#logs = await this.#list();
+    let start = 0;
+    return this.#logs.map((log) => {
+      const part = { log, start, isTrigger: log.key.endsWith(".trigger.log") };
+      start += log.size;
+      return part;
+    });
   }
 
   /** Waits for growth since the last read, at most about `ms`. */

@@ -25,7 +25,7 @@ const LAST_LOOK_MS = 1_000;
 const ASK_MS = 200;
 const KEEP_ALIVE_MS = 15_000;
 
-const params = taskParams.extend({ try_number: int(1) });
+export const tryParams = taskParams.extend({ try_number: int(1) });
 const where = {
   map_index: mapIndex.default(-1),
   token: int(0, MAX_OFFSET).optional(),
@@ -41,7 +41,14 @@ const BASE = "/api/v2/dags/:dag_id/dagRuns/:dag_run_id/taskInstances/:task_id/lo
 export const taskLogs: Resource = (app, options) => {
   app.get(
     BASE,
-    { schema: { params, querystring: logQuery, response: { 200: logDocument }, tags: ["Task Instance"] } },
+    {
+      schema: {
+        params: tryParams,
+        querystring: logQuery,
+        response: { 200: logDocument },
+        tags: ["Task Instance"],
+      },
+    },
     async (request, reply) => {
       const { query } = request;
       const row = await requireTry(options, request.params, query.map_index);
@@ -63,7 +70,14 @@ export const taskLogs: Resource = (app, options) => {
 
   app.get(
     `${BASE}/stream`,
-    { schema: { params, querystring: streamQuery, response: { 200: z.any() }, tags: ["Task Instance"] } },
+    {
+      schema: {
+        params: tryParams,
+        querystring: streamQuery,
+        response: { 200: z.any() },
+        tags: ["Task Instance"],
+      },
+    },
     async (request, reply) => {
       const { query } = request;
       const row = await requireTry(options, request.params, query.map_index);
@@ -82,9 +96,9 @@ export const taskLogs: Resource = (app, options) => {
   );
 };
 
-async function requireTry(
+export async function requireTry(
   options: ApiOptions,
-  path: z.output<typeof params>,
+  path: z.output<typeof tryParams>,
   index: number,
 ): Promise<TaskInstanceRow> {
   const address = addressOf(path, index);
@@ -96,7 +110,7 @@ async function requireTry(
 }
 
 /** True if nothing more will be written to the log of this try. */
-function isOver(row: TaskInstanceRow, tryNumber: number): boolean {
+export function isOver(row: TaskInstanceRow, tryNumber: number): boolean {
   return (
     tryNumber < row.try_number ||
     row.state === "up_for_retry" ||

@@ -1,0 +1,167 @@
+/**
+ * The lines of a log by number, without parsing them: where they are, how severe they are, and which contain a text. Reads pieces of a
+ * megabyte, so that other requests are answered in between. A line without its newline is not counted: it may still be written,
+ * or its writer is dead.
+ */
+import type { LogPart } from "./log-files.ts";
+
+const PIECE_BYTES = 1024 * 1024;
+const NEWLINE = 0x0a;
+
+/** Whole lines: `bytes` begins with the first byte of a line and ends with a newline. */
+interface Lines {
+  readonly bytes: Buffer;
+  /** Position of the first byte in the whole text. */
+  readonly start: number;
+  readonly part: LogPart;
+}
+
+/** The whole lines from `from` on, which must be the beginning of a line, up to `to`. */
+export async function* linesBetween(
+  parts: readonly LogPart[],
+  from: number,
+  to = Number.POSITIVE_INFINITY,
+): AsyncGenerator<Lines, void, undefined> {
+  for (const part of parts) {
+    const stop = Math.min(part.log.size, to - part.start);
+    let at = Math.max(0, from - part.start);
+    let length = PIECE_BYTES;
+    while (at < stop) {
+      const bytes = await part.log.read(at, Math.min(stop, at + length));
+      const end = bytes.lastIndexOf(NEWLINE) + 1;
+      if (end > 0) {
+        yield { bytes: bytes.subarray(0, end), start: part.start + at, part };
+        at += end;
+        length = PIECE_BYTES;
+      } else if (at + length >= stop || bytes.length === 0) break;
+      else length *= 2;
+    }
+  }
+}
+
+export interface LogIndex {
+  /** The position after the last whole line. */
+  readonly size: number;
+  readonly lines: number;
+  /** The first line of each chunk, and its position. */
+  readonly chunkLines: readonly number[];
+  readonly chunkStarts: readonly number[];
+  /** A byte per line: see `kindOf`. */
+  readonly kinds: Buffer;
+  /** False: there is more from `size` on. */
+  readonly isWhole: boolean;
+}
+
+export interface IndexLimits {
+  /** About the size of a chunk. */
+  readonly chunkBytes: number;
+  readonly mostBytes: number;
+}
+
+export async function indexLog(
+  parts: readonly LogPart[],
+  from: number,
+  { chunkBytes, mostBytes }: IndexLimits,
+): Promise<LogIndex> {
+  const kinds: Buffer[] = [];
+  const chunkLines: number[] = [];
+  const chunkStarts: number[] = [];
+  let lines = 0;
+  let size = from;
+  let isWhole = true;
+  let last: LogPart | null = null;
+  for await (const { bytes, part, start } of linesBetween(parts, from)) {
+    if (size - from >= mostBytes) {
+      isWhole = false;
+      break;
+    }
+    const found = Buffer.allocUnsafe(Math.ceil(bytes.length / 2) + 1);
+    let count = 0;
+    for (let at = 0; at < bytes.length; ) {
+      // A chunk has lines of one part: what a part left unfinished lies between chunks.
+      if (part !== last || start + at - chunkStarts.at(-1)! >= chunkBytes) {
+        chunkLines.push(lines + count);
+        chunkStarts.push(start + at);
+        last = part;
+      }
+      const end = bytes.indexOf(NEWLINE, at);
+      found[count++] = kindOf(bytes, at, part.isTrigger);
+      at = end + 1;
+    }
+    kinds.push(found.subarray(0, count));
+    lines += count;
+    size = start + bytes.length;
+  }
+  return { size, lines, chunkLines, chunkStarts, kinds: Buffer.concat(kinds), isWhole };
+}
+
+const LEVELS = "diwe";
+/** The offsets of the values in `{"t":"2026-01-31T02:00:00.000Z","level":"info","source":"task",…`. */
+const LEVEL_AT = 41;
+const SOURCE_AFTER_LEVEL = 12;
+
+/** Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger. */
+function kindOf(bytes: Buffer, start: number, isTrigger: boolean): number {
+  const trigger = isTrigger ? 16 : 0;
+  const at = start + LEVEL_AT;
+  const level = LEVELS.indexOf(String.fromCharCode(bytes[at] ?? 0));
+  // Another form: the half of a line, for example.
+  if (bytes[start] !== 0x7b || bytes[at - 1] !== 0x22 || level < 0) return 2 | (3 << 2) | trigger;
+  const source = at + [5, 4, 4, 5][level]! + SOURCE_AFTER_LEVEL;
+  const letter = String.fromCharCode(bytes[source] ?? 0);
+  if (letter === "t") return level | trigger;
+  if (letter === "s") return level | ((bytes[source + 3] === 0x6f ? 1 : 2) << 2) | trigger;
+  return level | (3 << 2) | trigger;
+}
+
+export interface LogMatches {
+  /** All lines with the text. */
+  readonly total: number;
+  /** The first of them, by number. */
+  readonly lines: readonly number[];
+}
+
+/** The lines whose message or fields contain a text; upper and lower case of ASCII letters are the same if it has no capitals. */
+export async function searchLog(
+  parts: readonly LogPart[],
+  text: string,
+  mostLines: number,
+): Promise<LogMatches> {
+  // As it is stored: in JSON, in UTF-8. One character per byte keeps positions, and is the fastest to search.
+  const stored = Buffer.from(JSON.stringify(text).slice(1, -1)).toString("latin1");
+  const isExact = /[A-Z]/.test(text);
+  const needle = isExact ? stored : stored.toLowerCase();
+  const found: number[] = [];
+  let total = 0;
+  let line = 0;
+  for await (const { bytes } of linesBetween(parts, 0)) {
+    const own = bytes.latin1Slice();
+    const where = isExact ? own : own.toLowerCase();
+    let counted = 0;
+    for (let at = 0; ; ) {
+      const match = where.indexOf(needle, at);
+      if (match < 0) break;
+      const begin = match === 0 ? 0 : where.lastIndexOf("\n", match - 1) + 1;
+      const end = where.indexOf("\n", match);
+      const message = where.indexOf('"message":', begin);
+      // Names and values before the message are the same in all lines.
+      if (message >= 0 && message < end && match < message + 10) {
+        at = message + 10;
+        continue;
+      }
+      for (
+        let next = own.indexOf("\n", counted);
+        next >= 0 && next < begin;
+        next = own.indexOf("\n", counted)
+      ) {
+        line++;
+        counted = next + 1;
+      }
+      total++;
+      if (found.length < mostLines) found.push(line);
+      at = end + 1;
+    }
+    for (let next = own.indexOf("\n", counted); next >= 0; next = own.indexOf("\n", next + 1)) line++;
+  }
+  return { total, lines: found };
+}
