@@ -135,7 +135,7 @@ export async function searchLog(
   let total = 0;
   let line = 0;
   for await (const { bytes } of linesBetween(parts, 0)) {
-    const own = bytes.latin1Slice();
+    const own = bytes.toString("latin1");
     const where = isExact ? own : own.toLowerCase();
     let counted = 0;
     for (let at = 0; ; ) {
