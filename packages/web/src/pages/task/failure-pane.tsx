@@ -1,0 +1,242 @@
+/** Beside the log of a failed task: the error, where it was thrown, and what can be done. */
+
+import { Link } from "@tanstack/react-router";
+import { useEffect, useState } from "react";
+import { $api } from "../../api/client.ts";
+import type { LogModel } from "../../log/log-model.ts";
+import { StateGlyph } from "../../state/glyph.tsx";
+import { Ago } from "../../time/time.tsx";
+import { Button } from "../../ui/button.tsx";
+import { CopyButton } from "../../ui/copy.tsx";
+import { type Frame, firstUserFrame, splitReason } from "./error-text.ts";
+import type { Instance, TaskAddress } from "./task-data.ts";
+
+/** Lines at the end of a log in which the stack of its error is looked for. */
+const STACK_LINES = 60;
+
+export function FailurePane({
+  address,
+  instance,
+  reason,
+  model,
+  onClear,
+  onMark,
+}: {
+  readonly address: TaskAddress;
+  readonly instance: Instance;
+  readonly reason: string | null;
+  readonly model: LogModel;
+  readonly onClear: (latestVersion: boolean) => void;
+  readonly onMark: (state: "success" | "skipped") => void;
+}) {
+  const frame = useFrame(model);
+  const error = splitReason(reason ?? "");
+  return (
+    <div className="flex flex-col">
+      <Part title={instance.state === "failed" ? "Why it failed" : "Why this try failed"} aside={<WhyLink />}>
+        {error.name !== null && <code className="text-danger">{error.name}</code>}
+        <p className="break-words">{error.message || "No reason was recorded."}</p>
+        {frame !== null && (
+          <p className="flex items-center gap-1 text-sm text-muted">
+            <code className="min-w-0 truncate">
+              {frame.file}:{frame.line}
+            </code>
+            {frame.name !== null && <span className="truncate">in {frame.name}</span>}
+            <CopyButton text={`${frame.file}:${frame.line}`} label="Copy the place" />
+          </p>
+        )}
+      </Part>
+      {frame !== null && (
+        <SourceFrame address={address} frame={frame} version={instance.dag_version?.version_number} />
+      )}
+      <Before address={address} />
+      <Part title="What you can do">
+        <Choice
+          title="Run again"
+          hint="This task and those after it"
+          action={
+            <Button kind="primary" onClick={() => onClear(false)}>
+              Clear…
+            </Button>
+          }
+        />
+        <Choice
+          title="Run again with the current code"
+          hint="On the current version of the DAG"
+          action={<Button onClick={() => onClear(true)}>Clear on the current…</Button>}
+        />
+        <Choice
+          title="Go on without it"
+          hint="Tasks after it follow their rules"
+          action={<Button onClick={() => onMark("skipped")}>Skip…</Button>}
+        />
+        <Choice
+          title="It was done by hand"
+          hint="Counts as succeeded, without output"
+          action={<Button onClick={() => onMark("success")}>Mark success…</Button>}
+        />
+      </Part>
+    </div>
+  );
+}
+
+function WhyLink() {
+  return (
+    <Link to="." search={(before: Record<string, unknown>) => ({ ...before, tab: "why" })} className="link">
+      Full chain
+    </Link>
+  );
+}
+
+function Part({
+  title,
+  aside,
+  children,
+}: {
+  readonly title: string;
+  readonly aside?: React.ReactNode;
+  readonly children: React.ReactNode;
+}) {
+  return (
+    <section className="flex flex-col gap-1.5 border-b border-line px-4 py-3 last:border-b-0">
+      <h3 className="flex items-center justify-between gap-2">
+        {title}
+        <span className="font-normal">{aside}</span>
+      </h3>
+      {children}
+    </section>
+  );
+}
+
+function Choice({
+  title,
+  hint,
+  action,
+}: {
+  readonly title: string;
+  readonly hint: string;
+  readonly action: React.ReactNode;
+}) {
+  return (
+    <div className="flex items-center justify-between gap-3 border-b border-line py-1.5 last:border-b-0">
+      <div className="min-w-0">
+        <p>{title}</p>
+        <p className="text-sm text-muted">{hint}</p>
+      </div>
+      {action}
+    </div>
+  );
+}
+
+/** The last tries of this task in other runs. */
+function Before({ address }: { readonly address: TaskAddress }) {
+  const before = $api.useQuery("get", "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances", {
+    params: {
+      path: { dag_id: address.dagId, dag_run_id: "~" },
+      query: {
+        task_id: address.taskId,
+        map_index: [address.mapIndex],
+        limit: 12,
+        order_by: "-id",
+        cursor: "",
+      },
+    },
+  });
+  const found = before.data?.task_instances.filter(({ state }) => state !== null) ?? [];
+  if (found.length < 2) return null;
+  const failed = found.filter(({ state }) => state === "failed").length;
+  return (
+    <Part
+      title="In the last runs"
+      aside={
+        <span className="text-sm text-muted">
+          failed in {failed} of {found.length}
+        </span>
+      }
+    >
+      <ol className="flex gap-1.5">
+        {found.toReversed().map((each) => (
+          <li key={each.id}>
+            <Link
+              to="/dags/$dagId/runs/$runId/tasks/$taskId"
+              params={{ dagId: each.dag_id, runId: each.dag_run_id, taskId: each.task_id }}
+              search={each.map_index >= 0 ? { map: each.map_index } : {}}
+              title={`${each.dag_run_id}${each.reason === null ? "" : `\n${each.reason}`}`}
+              aria-current={each.dag_run_id === address.runId ? "page" : undefined}
+              className="block rounded-md p-0.5 aria-[current]:outline-2 aria-[current]:outline-accent"
+            >
+              <StateGlyph state={each.state} title={`${each.dag_run_id}: ${each.state}`} />
+            </Link>
+          </li>
+        ))}
+      </ol>
+      <p className="text-sm text-muted">
+        The oldest of them ended <Ago at={found.at(-1)!.end_date} />.
+      </p>
+    </Part>
+  );
+}
+
+/** The lines around the place of the error, if it is in the file of the DAG. */
+function SourceFrame({
+  address,
+  frame,
+  version,
+}: {
+  readonly address: TaskAddress;
+  readonly frame: Frame;
+  readonly version: number | undefined;
+}) {
+  const dag = $api.useQuery("get", "/api/v2/dags/{dag_id}", {
+    params: { path: { dag_id: address.dagId } },
+  });
+  const source = $api.useQuery("get", "/api/v2/dagSources/{dag_id}", {
+    params: {
+      path: { dag_id: address.dagId },
+      query: version === undefined ? {} : { version_number: version },
+    },
+  });
+  const isOwn = dag.data?.fileloc?.split("/").at(-1) === frame.file.split("/").at(-1);
+  const lines = source.data?.content?.split("\n");
+  if (!isOwn || lines === undefined || lines[frame.line - 1] === undefined) return null;
+  const from = Math.max(0, frame.line - 3);
+  return (
+    <pre className="overflow-x-auto border-b border-line bg-raised py-1.5 leading-5">
+      {lines.slice(from, frame.line + 2).map((line, at) => (
+        <div
+          // biome-ignore lint/suspicious/noArrayIndexKey: lines of a text have no other key
+          key={at}
+          className={`w-max min-w-full pr-4 ${from + at + 1 === frame.line ? "bg-danger-soft" : ""}`}
+        >
+          <span className="inline-block w-12 pr-3 text-right text-faint select-none">{from + at + 1}</span>
+          {line}
+        </div>
+      ))}
+    </pre>
+  );
+}
+
+function useFrame(model: LogModel): Frame | null {
+  const [frame, setFrame] = useState<Frame | null>(null);
+  useEffect(() => {
+    let isGone = false;
+    const look = async () => {
+      const texts: string[] = [];
+      for await (const part of model.range(Math.max(0, model.lines - STACK_LINES), model.lines))
+        texts.push(...part.map(({ message }) => message));
+      if (!isGone) setFrame(firstUserFrame(texts.join("\n")));
+    };
+    const start = () => {
+      if (!model.isIndexed || !model.isOver) return;
+      stop();
+      look().catch(() => {});
+    };
+    const stop = model.subscribe(start);
+    start();
+    return () => {
+      isGone = true;
+      stop();
+    };
+  }, [model]);
+  return frame;
+}
