@@ -1,6 +1,7 @@
 /** The API of an installation on a port, whose changes send wake-ups as in a real process. */
 import { onTestFinished } from "vitest";
 import { createApi } from "../../src/api/server/api.ts";
+import type { ApiOptions } from "../../src/api/server/context.ts";
 import { passOn } from "../../src/process/api.ts";
 import type { Installation } from "./installation.ts";
 
@@ -11,8 +12,8 @@ export interface LiveServer {
 }
 
 /** Closed with the test; another call is another process. */
-export async function liveServer(tw: Installation): Promise<LiveServer> {
-  const app = await createApi({ ...tw.options, notify: (change) => passOn(change, tw.wakeUps) });
+export async function liveServer(tw: Installation, options: Partial<ApiOptions> = {}): Promise<LiveServer> {
+  const app = await createApi({ ...tw.options, ...options, notify: (change) => passOn(change, tw.wakeUps) });
   const close = () => app.close();
   onTestFinished(close);
   const url = await app.listen({ host: "127.0.0.1", port: 0 });

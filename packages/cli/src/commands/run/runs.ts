@@ -9,6 +9,7 @@ import { examples } from "../../examples.ts";
 import { parseBound } from "../../input/dates.ts";
 import { parseDuration, wholeNumber } from "../../input/values.ts";
 import { logCommand } from "../../output/command-line.ts";
+import { type RunTimeline, timelineLines } from "../../output/run-timeline.ts";
 import { runColumns, runFields, watchRun } from "../../output/run-view.ts";
 import type { Session } from "../../session.ts";
 import { submitManualCommand } from "../task/manual-commands.ts";
@@ -85,20 +86,28 @@ export function command(session: Session) {
     .description("show a run: progress, missed deadlines and the first failure")
     .argument("<dag>")
     .argument("<run>", RUN_ARGUMENT)
+    .option("--timeline", "when each task did what, the critical path, and the expected end")
     .addHelpText(
       "after",
       examples(
         "tradewind runs show etl @latest",
         "tradewind runs show etl 2026-11-15",
+        "# where did the time go?",
+        "tradewind runs show etl @latest --timeline",
         "# the latest failed run, and why it failed",
         "tradewind runs show etl @failed",
       ),
     )
-    .action(async (dag, given) => {
+    .action(async (dag, given, { timeline: withTimeline }) => {
       const runId = await findRunId(session.client, dag, given);
-      const run = await session.client.get<DagRun>(runPath(dag, runId), {
-        what: `cannot show the run ${runId} of ${dag}`,
-      });
+      const what = `cannot show the run ${runId} of ${dag}`;
+      if (withTimeline) {
+        const timeline = await session.client.get<RunTimeline>(`${runPath(dag, runId)}/timeline`, { what });
+        if (session.format !== "table") return session.printObject(timeline, []);
+        for (const line of timelineLines(terminal, timeline)) terminal.data(line);
+        return;
+      }
+      const run = await session.client.get<DagRun>(runPath(dag, runId), { what });
       if (session.format !== "table") return session.printObject(run, []);
       const failure =
         run.state === "failed" || run.retry_at

@@ -43,13 +43,13 @@ export class LiveSignals implements LiveSource {
 
 const WAIT_CHANGES: ReadonlySet<WakeUp> = new Set(["triggers", "fired", "unwaited"]);
 
-/** A wait began, ended, or was resumed. */
+/** A wait began, or has ended. An approval is a wait for a person. */
 export class LiveWaits implements LiveSource {
   readonly gapMs = 500;
   #hasChanged = false;
 
   isWanted(watched: WatchedTopics): boolean {
-    return watched.has("waiting") || watched.has("home");
+    return ["waiting", "approvals", "home"].some((topic) => watched.has(topic));
   }
 
   onWakeUp(topic: WakeUp): boolean {
@@ -63,7 +63,7 @@ export class LiveWaits implements LiveSource {
   }
 
   async read(): Promise<Reading> {
-    const messages: LiveMessage[] = this.#hasChanged ? [{ topic: "waiting" }] : [];
+    const messages: LiveMessage[] = this.#hasChanged ? [{ topic: "waiting" }, { topic: "approvals" }] : [];
     this.#hasChanged = false;
     return { messages };
   }
@@ -143,6 +143,7 @@ const HOME_TOPICS: ReadonlySet<string> = new Set([
   "backfills",
   "jobs",
   "settings",
+  "errors",
 ] satisfies HomePart[]);
 
 /** Which parts of the first page have changed, from the messages of the other sources. */

@@ -88,6 +88,15 @@ const signalsMessage = z.object({
 
 const waitingMessage = z.object({ topic: z.literal("waiting") });
 
+const approvalsMessage = z.object({ topic: z.literal("approvals") });
+
+const errorsMessage = z.object({
+  topic: z.literal("errors"),
+  import_errors: z.number(),
+  dead_letters: z.number(),
+  dead_deliveries: z.number().describe("Each number is at most 1,000: there may be more."),
+});
+
 const backfillsMessage = z.object({
   topic: z.literal("backfills"),
   backfills: z.array(
@@ -149,6 +158,7 @@ const HOME_PARTS = [
   "backfills",
   "jobs",
   "settings",
+  "errors",
   "deadlines",
   "lateness",
 ] as const;
@@ -166,6 +176,8 @@ export const liveMessage = z
     dagsMessage,
     signalsMessage,
     waitingMessage,
+    approvalsMessage,
+    errorsMessage,
     backfillsMessage,
     assetsMessage,
     jobsMessage,

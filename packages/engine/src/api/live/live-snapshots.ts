@@ -2,6 +2,7 @@
 import type { Topic as WakeUp } from "../../job/wake-up.ts";
 import type { Signal } from "../../signal/signal.ts";
 import type { Database } from "../../store/database/database.ts";
+import { type ErrorCounts, errorCounts } from "../../store/ui/home.ts";
 import {
   type LiveDagRow,
   liveBackfills,
@@ -178,5 +179,29 @@ export class LivePools implements LiveSource {
     return {
       messages: [{ topic: "settings", pools: [...changed], deleted_pools: [...gone], ...named }],
     };
+  }
+}
+
+/** What waits for a person to repair it. */
+export class LiveErrors implements LiveSource {
+  readonly gapMs = 500;
+  readonly sweepMs = 5_000;
+  readonly #known = new Known<ErrorCounts>();
+
+  isWanted(watched: WatchedTopics): boolean {
+    return watched.has("errors") || watched.has("home");
+  }
+
+  onWakeUp(topic: WakeUp): boolean {
+    return topic === "dags" || topic === "signals" || topic === "notices";
+  }
+
+  reset(): void {
+    this.#known.forget();
+  }
+
+  async read(database: Database): Promise<Reading> {
+    const { changed } = this.#known.compare(new Map([["", await errorCounts(database)]]));
+    return { messages: changed.map((counts) => ({ topic: "errors", ...counts })) };
   }
 }

@@ -1,6 +1,6 @@
 import { LiveActions, LiveAssets, LiveHome, LiveSignals, LiveWaits } from "./live-invalidations.ts";
 import { LiveRuns } from "./live-runs.ts";
-import { LiveBackfills, LiveDags, LiveJobs, LivePools } from "./live-snapshots.ts";
+import { LiveBackfills, LiveDags, LiveErrors, LiveJobs, LivePools } from "./live-snapshots.ts";
 import type { LiveSource } from "./live-source.ts";
 
 /** All sources of messages, each with its topics. */
@@ -14,6 +14,7 @@ export function liveSources(): LiveSource[] {
     new LiveAssets(),
     new LiveJobs(),
     new LivePools(),
+    new LiveErrors(),
     new LiveActions(),
     new LiveHome(),
   ];

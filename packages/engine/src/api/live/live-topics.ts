@@ -8,6 +8,8 @@ const PLAIN_TOPICS = [
   "dags",
   "signals",
   "waiting",
+  "approvals",
+  "errors",
   "backfills",
   "assets",
   "jobs",

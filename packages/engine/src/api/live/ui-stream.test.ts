@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { Installation, manifestOf } from "../../../test/api/installation.ts";
 import { LiveBrowser } from "../../../test/api/live-browser.ts";
 import { type LiveServer, liveServer, send } from "../../../test/api/live-server.ts";
+import { silentLogger } from "../../service/logger.ts";
 
 let tw: Installation;
 let server: LiveServer;
@@ -177,6 +178,21 @@ describe("a browser that reconnects", () => {
     const again = await open(["settings", "runs"], browser.events[0]!.id);
     await again.reach(() => again.resyncs.length > 0);
   });
+});
+
+test("reads its data again after changes could not be read", async () => {
+  const warnings: string[] = [];
+  const logger = { ...silentLogger, warn: (message: string) => void warnings.push(message) };
+  server = await liveServer(tw, { logger });
+  const browser = await open(["settings"]);
+  await tw.sql("ALTER TABLE pool RENAME TO pool_away");
+  tw.wakeUps.send("pools");
+  await expect.poll(() => warnings, { timeout: 10_000 }).toEqual(["could not read live changes"]);
+  await tw.sql("ALTER TABLE pool_away RENAME TO pool");
+  await browser.reach(() => browser.resyncs.length > 0);
+  expect(browser.resyncs).toEqual([["settings"]]);
+  await setPool("read");
+  await sees(browser, "read");
 });
 
 test("many streams share one connection and one reader", async () => {

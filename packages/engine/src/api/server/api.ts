@@ -31,6 +31,7 @@ import { dagRunEdits } from "../run/dag-run-edits.ts";
 import { dagRuns } from "../run/dag-runs.ts";
 import { runLogStream } from "../run/run-log-stream.ts";
 import { runLogs } from "../run/run-logs.ts";
+import { runTimeline } from "../run/run-timeline.ts";
 import { runWait } from "../run/run-wait.ts";
 import { connections } from "../settings/connections.ts";
 import { pools } from "../settings/pools.ts";
@@ -100,6 +101,7 @@ const RESOURCES: readonly Resource[] = [
   pools,
   runLogStream,
   runLogs,
+  runTimeline,
   runWait,
   session,
   signalListeners,

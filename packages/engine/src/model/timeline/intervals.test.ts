@@ -85,7 +85,7 @@ describe("intervalsOf", () => {
     const byWait = instance({ attempt: "first", state: "failed", queuedAt: 0, startedAt: 1, endedAt: 60 });
     expect(shown(byWait, [deferred], [wait({ deferredAt: 11, endedAt: 61 })]).slice(1)).toEqual([
       ["running", 1, 1, 10, "deferred"],
-      ["deferred", 1, 10, 61, "failed"],
+      ["deferred", 1, 10, 60, "failed"],
     ]);
   });
 
@@ -111,8 +111,8 @@ describe("intervalsOf", () => {
       ),
     ).toEqual([
       ["scheduled", 1, 0, 3, "deferred"],
-      ["deferred", 1, 3, 31, "failed"],
-      ["up_for_retry", 1, 31, null, null],
+      ["deferred", 1, 3, 30, "failed"],
+      ["up_for_retry", 1, 30, null, null],
     ]);
   });
 

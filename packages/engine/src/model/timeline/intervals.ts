@@ -72,14 +72,15 @@ export function intervalsOf(
   const known = new Set(attempts.map(({ attempt }) => attempt));
   for (const wait of waits) if (!known.has(wait.attempt)) attempts.push(startedWaiting(wait, instance));
   attempts.sort((a, b) => beginningOf(a, waitOf) - beginningOf(b, waitOf));
+  const isReady = own === null && instance.state === "scheduled";
+  const readyAt = (isReady ? instance.scheduledAt : null) ?? Number.POSITIVE_INFINITY;
   const drawn = new Drawing();
   for (const [place, attempt] of attempts.entries()) {
     const following = attempts[place + 1];
-    const next = following ? beginningOf(following, waitOf) : Number.POSITIVE_INFINITY;
+    const next = following ? beginningOf(following, waitOf) : readyAt;
     drawAttempt(drawn, attempt, { instance, next, wait: waitOf.get(attempt.attempt) });
   }
-  if (own === null && instance.state === "scheduled")
-    drawn.add("scheduled", instance.tryNumber, instance.scheduledAt, null, null);
+  if (isReady) drawn.add("scheduled", instance.tryNumber, instance.scheduledAt, null, null);
   return drawn.intervals;
 }
 
@@ -136,8 +137,7 @@ function drawAttempt(drawn: Drawing, attempt: TimedAttempt, { instance, next, wa
   );
   drawn.add("queued", tryNumber, queuedAt, startedAt ?? processEnd, startedAt === null ? last : "running");
   drawn.add("running", tryNumber, startedAt, processEnd, wait ? "deferred" : last);
-  const isEnded = instance.state !== "deferred" || !isOwn;
-  const waitEnd = wait && (wait.endedAt ?? (isEnded ? (isOwn ? instance.endedAt : attempt.endedAt) : null));
+  const waitEnd = wait && endOfWait(wait, attempt, { instance, next });
   if (wait) {
     const start = startedAt === null ? wait.deferredAt : (processEnd ?? wait.deferredAt);
     drawn.add("deferred", tryNumber, start, waitEnd ?? null, last === "deferred" ? "scheduled" : last);
@@ -149,17 +149,30 @@ function drawAttempt(drawn: Drawing, attempt: TimedAttempt, { instance, next, wa
   drawn.add(kind, tryNumber, end, hasSlept ? next : null, hasSlept ? "scheduled" : null);
 }
 
+/** A wait is ended by the commit of what follows it, which has an earlier time. */
+function endOfWait(
+  { endedAt }: TimedWait,
+  attempt: TimedAttempt,
+  { instance, next }: Pick<Around, "instance" | "next">,
+): number | null {
+  const isOwn = instance.attempt === attempt.attempt;
+  if (isOwn && instance.state === "deferred") return endedAt;
+  const end = isOwn ? instance.endedAt : null;
+  const first = Math.min(end ?? Number.POSITIVE_INFINITY, endedAt ?? Number.POSITIVE_INFINITY, next);
+  return Number.isFinite(first) ? first : attempt.endedAt;
+}
+
 class Drawing {
   readonly intervals: Interval[] = [];
   #at = Number.NEGATIVE_INFINITY;
 
-  /** Leaves out what never began, or took no time; but a process that ran is always shown. */
+  /** Leaves out what never began, or took no time, except for processes and retries. */
   add(kind: IntervalKind, tryNumber: number, from: number | null, to: number | null, next: TaskState | null) {
     if (from === null) return;
     const start = Math.max(from, this.#at);
     const end = to === null ? null : Math.max(to, start);
     this.#at = end ?? start;
-    if (end === start && kind !== "running") return;
+    if (end === start && kind !== "running" && kind !== "up_for_retry") return;
     const before = this.intervals.at(-1);
     // It has no end of its own, but something followed it.
     if (before?.end === null)

@@ -22,8 +22,8 @@ export interface AppliedEnd {
 
 export function recordEnd(actor: RunActor, instance: Instance, applied: AppliedEnd, traces: Traces): void {
   const { before, end, outcome } = applied;
-  const retryAt =
-    instance.state === "up_for_retry" || outcome.kind === "rescheduled" ? instance.retryAt : null;
+  // Not the time of an earlier retry: a lost attempt starts again at once.
+  const retryAt = end.type === "lost" && instance.state !== "up_for_retry" ? null : instance.retryAt;
   if (end.type === "stopped") {
     if (instance.state === "success") traceTask(actor, "success", instance, { ...traces, error: null });
   } else if (end.type === "restarted") {

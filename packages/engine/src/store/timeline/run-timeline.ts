@@ -83,6 +83,20 @@ export function findTimelineRun(
   return connection.one<TimelineRun>(RUN, [dagId, runId]);
 }
 
+/** The run before another that has ended; of runs with the same time, by id. Index: dag_run_latest. */
+const PREVIOUS = statement(
+  "timeline-previous-run",
+  `SELECT p.run_id FROM dag_run r JOIN LATERAL (
+     SELECT x.run_id FROM dag_run x
+     WHERE x.dag_id = r.dag_id AND (x.run_after, x.id) < (r.run_after, r.id) AND x.state IN ('success', 'failed')
+     ORDER BY x.run_after DESC, x.id DESC LIMIT 1) p ON true
+   WHERE r.id = $1`,
+);
+
+export async function previousRunId(connection: Connection, run: TimelineRun): Promise<string | null> {
+  return (await connection.one<{ run_id: string }>(PREVIOUS, [run.id]))?.run_id ?? null;
+}
+
 /** Only of runs with an expanded map; the rows of others are not read. */
 const MAPS = statement(
   "timeline-maps",
