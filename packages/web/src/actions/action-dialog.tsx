@@ -9,8 +9,8 @@ import { copyText } from "../ui/copy.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Menu, MenuItem } from "../ui/menu.tsx";
 import { Failure, Loading } from "../ui/panels.tsx";
-import { type ApiCall, sendAll } from "./api-call.ts";
-import { curlOf } from "./commands.ts";
+import { sendAll } from "./api-call.ts";
+import { curlOf, type Request } from "./command-text.ts";
 import { ChangedInstances, type Instance } from "./instance-list.tsx";
 
 export interface ActionPlan {
@@ -18,13 +18,13 @@ export interface ActionPlan {
   readonly preview: (signal: AbortSignal) => Promise<readonly Instance[]>;
   /** Two plans with the same key have the same preview. */
   readonly previewKey: unknown;
-  readonly calls: readonly ApiCall[];
+  readonly calls: readonly Request[];
   readonly cli: readonly string[];
   /** "Clear 14 tasks". */
   readonly label: (instances: readonly Instance[]) => string;
   readonly done: (instances: readonly Instance[]) => string;
   /** Calls that take the change back, if that is possible. */
-  readonly undo?: (instances: readonly Instance[]) => readonly ApiCall[] | null;
+  readonly undo?: (instances: readonly Instance[]) => readonly Request[] | null;
   /** The change makes sense although no instance is listed. */
   readonly mayBeEmpty?: boolean;
 }
@@ -118,7 +118,7 @@ export function ActionDialog({
   );
 }
 
-async function takeBack(calls: readonly ApiCall[]): Promise<void> {
+async function takeBack(calls: readonly Request[]): Promise<void> {
   try {
     await sendAll(calls);
     toast.success("Taken back");
@@ -133,7 +133,7 @@ export function CopyCommands({
   calls,
 }: {
   readonly cli: readonly string[];
-  readonly calls: readonly ApiCall[];
+  readonly calls: readonly Request[];
 }) {
   const origin = location.origin + BASE.replace(/\/$/, "");
   const copy = async (text: string, what: string) => {

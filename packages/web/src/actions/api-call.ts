@@ -1,15 +1,9 @@
 /** A call of the API as data: what a dialog sends is what it shows as a command to copy. */
 import { BASE } from "../api/client.ts";
 import { problemOf } from "../api/problem.ts";
+import type { Request } from "./command-text.ts";
 
-export interface ApiCall {
-  readonly method: "GET" | "POST" | "PATCH" | "PUT" | "DELETE";
-  /** From the root of the server, with encoded ids. */
-  readonly path: string;
-  readonly body?: unknown;
-}
-
-export async function send<Answer>(call: ApiCall, signal?: AbortSignal): Promise<Answer> {
+export async function send<Answer>(call: Request, signal?: AbortSignal): Promise<Answer> {
   const response = await fetch(`${BASE.replace(/\/$/, "")}${call.path}`, {
     method: call.method,
     headers: {
@@ -24,7 +18,7 @@ export async function send<Answer>(call: ApiCall, signal?: AbortSignal): Promise
 }
 
 /** At most so many at once, in their order. */
-export async function sendAll<Answer>(calls: readonly ApiCall[], signal?: AbortSignal): Promise<Answer[]> {
+export async function sendAll<Answer>(calls: readonly Request[], signal?: AbortSignal): Promise<Answer[]> {
   const answers: Answer[] = [];
   let next = 0;
   const work = async () => {

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { clearTasksCommands, curlOf, markTasksCommands, quoted, runsCommands } from "./commands.ts";
+import { clearTasksCommands, markTasksCommands, runsCommands } from "./commands.ts";
 
 const NONE = { downstream: false, upstream: false, onlyFailed: false, latestVersion: false };
 const task = (taskId: string, mapIndex: number | null = -1, runId = "r1") => ({
@@ -7,24 +7,6 @@ const task = (taskId: string, mapIndex: number | null = -1, runId = "r1") => ({
   runId,
   taskId,
   mapIndex,
-});
-
-test("quoted leaves ids alone, and quotes what a shell would read", () => {
-  expect(quoted("scheduled__2026-11-19T04:54:26.755Z")).toBe("scheduled__2026-11-19T04:54:26.755Z");
-  expect(quoted("it's; rm -rf $HOME")).toBe(`'it'\\''s; rm -rf $HOME'`);
-  expect(quoted("")).toBe("''");
-});
-
-describe("curlOf", () => {
-  test("is the call with its body", () => {
-    const call = { method: "POST", path: "/api/v2/dags/a%20b/x", body: { note: "it's" } } as const;
-    expect(curlOf(call, "https://tw.example/base")).toBe(
-      `curl -X POST https://tw.example/base/api/v2/dags/a%20b/x \\
-  -H "Authorization: Bearer $TRADEWIND_TOKEN" \\
-  -H 'Content-Type: application/json' \\
-  -d '{"note":"it'\\''s"}'`,
-    );
-  });
 });
 
 describe("commands of tasks", () => {

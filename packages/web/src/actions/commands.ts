@@ -1,25 +1,5 @@
-/** The same action as a command: for curl and for the command line of Tradewind. Pure. */
-import type { ApiCall } from "./api-call.ts";
-
-/** One word of a POSIX shell. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./~-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}
-
-export function commandLine(words: readonly string[]): string {
-  return words.map(quoted).join(" ");
-}
-
-/** @param origin The address of the server, with its base path. */
-export function curlOf({ body, method, path }: ApiCall, origin: string): string {
-  const lines = [
-    `curl ${method === "GET" ? "" : `-X ${method} `}${quoted(origin + path)}`,
-    `-H "Authorization: Bearer $TRADEWIND_TOKEN"`,
-  ];
-  if (body !== undefined)
-    lines.push(`-H 'Content-Type: application/json'`, `-d ${quoted(JSON.stringify(body))}`);
-  return lines.join(" \\\n  ");
-}
+/** Changes to runs and tasks as commands of the command line. Pure. */
+import { commandOf } from "./command-text.ts";
 
 export interface TaskRef {
   readonly dagId: string;
@@ -51,7 +31,7 @@ export function clearTasksCommands(tasks: readonly TaskRef[], options: ClearOpti
     return [
       ...(whole.length > 0 ? [[...base, ...whole.map(({ taskId }) => taskId), ...flags]] : []),
       ...items.map(({ mapIndex, taskId }) => [...base, taskId, "--map-index", String(mapIndex), ...flags]),
-    ].map(commandLine);
+    ].map((words) => commandOf(...words));
   });
 }
 
@@ -70,12 +50,12 @@ export function markTasksCommands(
   reach: Pick<ClearOptions, "downstream" | "upstream">,
 ): string[] {
   return tasks.map(({ dagId, mapIndex, runId, taskId }) =>
-    commandLine([
+    commandOf(
       ...["tradewind", "tasks", "mark", dagId, runId, taskId, state],
-      ...(mapIndex !== null && mapIndex >= 0 ? ["--map-index", String(mapIndex)] : []),
-      ...(reach.downstream ? ["--downstream"] : []),
-      ...(reach.upstream ? ["--upstream"] : []),
-    ]),
+      ...(mapIndex !== null && mapIndex >= 0 ? ["--map-index", mapIndex] : []),
+      reach.downstream && "--downstream",
+      reach.upstream && "--upstream",
+    ),
   );
 }
 
@@ -83,7 +63,7 @@ export function markTasksCommands(
 export function runsCommands(runs: readonly RunRef[], verb: string, flags: readonly string[]): string[] {
   const byDag = Map.groupBy(runs, ({ dagId }) => dagId);
   return [...byDag].map(([dagId, own]) =>
-    commandLine(["tradewind", "runs", verb, dagId, ...own.map(({ runId }) => runId), ...flags]),
+    commandOf("tradewind", "runs", verb, dagId, ...own.map(({ runId }) => runId), ...flags),
   );
 }
 

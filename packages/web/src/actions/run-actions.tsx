@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { Segmented } from "../ui/tabs.tsx";
 import { ActionDialog, Option } from "./action-dialog.tsx";
-import { type ApiCall, apiPath, sendAll } from "./api-call.ts";
+import { apiPath, sendAll } from "./api-call.ts";
+import type { Request } from "./command-text.ts";
 import { type RunRef, runsCommands } from "./commands.ts";
 import { type Instance, runsText, tasksText } from "./instance-list.tsx";
 
@@ -12,7 +13,7 @@ interface InstanceList {
   readonly task_instances: readonly Instance[];
 }
 
-async function listed(calls: readonly ApiCall[], signal: AbortSignal): Promise<Instance[]> {
+async function listed(calls: readonly Request[], signal: AbortSignal): Promise<Instance[]> {
   const answers = await sendAll<InstanceList>(calls, signal);
   return answers.flatMap(({ task_instances }) => task_instances);
 }
@@ -29,7 +30,7 @@ const UNFINISHED = [
 ];
 
 /** The tasks of runs that have not ended: what a cancelled run stops. */
-function unfinishedCalls(runs: readonly RunRef[]): ApiCall[] {
+function unfinishedCalls(runs: readonly RunRef[]): Request[] {
   const states = UNFINISHED.map((state) => `state=${state}`).join("&");
   return runs.map(({ dagId, runId }) => ({
     method: "GET",
@@ -65,7 +66,7 @@ function titleOf(verb: string, runs: readonly RunRef[]): string {
 function ClearRuns({ onClose, onlyFailed: first, runs }: RunsProps & { readonly onlyFailed: boolean }) {
   const [onlyFailed, setOnlyFailed] = useState(first);
   const [latest, setLatest] = useState(false);
-  const calls = (isDry: boolean): ApiCall[] =>
+  const calls = (isDry: boolean): Request[] =>
     runs.map(({ dagId, runId }) => ({
       method: "POST",
       path: apiPath`/dags/${dagId}/dagRuns/${runId}/clear`,

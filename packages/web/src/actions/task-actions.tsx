@@ -2,7 +2,8 @@
 import { useState } from "react";
 import { Segmented } from "../ui/tabs.tsx";
 import { ActionDialog, Option } from "./action-dialog.tsx";
-import { type ApiCall, apiPath, sendAll } from "./api-call.ts";
+import { apiPath, sendAll } from "./api-call.ts";
+import type { Request } from "./command-text.ts";
 import {
   type ClearOptions,
   clearTasksCommands,
@@ -16,13 +17,13 @@ interface InstanceList {
   readonly task_instances: readonly Instance[];
 }
 
-async function previewOf(calls: readonly ApiCall[], signal: AbortSignal): Promise<Instance[]> {
+async function previewOf(calls: readonly Request[], signal: AbortSignal): Promise<Instance[]> {
   const answers = await sendAll<InstanceList>(calls, signal);
   const found = answers.flatMap(({ task_instances }) => task_instances);
   return [...new Map(found.map((each) => [each.id, each])).values()];
 }
 
-function clearCalls(tasks: readonly TaskRef[], options: ClearOptions, isDry: boolean): ApiCall[] {
+function clearCalls(tasks: readonly TaskRef[], options: ClearOptions, isDry: boolean): Request[] {
   return perRun(tasks).map(({ dagId, runId, tasks: own }) => ({
     method: "POST",
     path: apiPath`/dags/${dagId}/clearTaskInstances`,
@@ -101,7 +102,7 @@ function markCall(
   { dagId, mapIndex, runId, taskId }: TaskRef,
   body: unknown,
   suffix: "" | "/dry_run",
-): ApiCall {
+): Request {
   const base = apiPath`/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}`;
   return { method: "PATCH", path: `${base}${mapIndex === null ? "" : `/${mapIndex}`}${suffix}`, body };
 }
@@ -159,7 +160,7 @@ export function MarkTasks({
 }
 
 /** Possible if all of them had states that can be set. */
-function markBack(instances: readonly Instance[]): readonly ApiCall[] | null {
+function markBack(instances: readonly Instance[]): readonly Request[] | null {
   const isMark = (state: string | null) => MARKS.some(({ value }) => value === state);
   if (instances.length === 0 || instances.length > 100 || !instances.every(({ state }) => isMark(state)))
     return null;
