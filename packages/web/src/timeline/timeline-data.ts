@@ -47,7 +47,44 @@ export interface TimelineTask {
   readonly map: TimelineMap | null;
 }
 
+/** A piece of the chain of tasks that decided when the run ended. */
+export interface PathStep {
+  readonly task: number;
+  readonly mapIndex: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** What is expected of a task that has not ended. */
+export interface Expected {
+  readonly start: number;
+  readonly end: number;
+  /** If it takes as long as in slow runs. */
+  readonly lateEnd: number;
+  /** It decides the end of the run. */
+  readonly decides: boolean;
+}
+
+export type TimeUses = Readonly<Record<Use, number>>;
+
+export interface Compared {
+  readonly runId: string;
+  readonly state: string;
+  readonly took: number | null;
+  readonly time: TimeUses | null;
+  /** How long each task took, by position. */
+  readonly tasks: readonly (number | null)[];
+}
+
 export interface Timeline {
+  readonly path: readonly PathStep[];
+  /** Where the time of the run went; null before its start. */
+  readonly time: TimeUses | null;
+  /** By position. */
+  readonly expected: ReadonlyMap<number, Expected>;
+  readonly expectedEnd: { readonly usual: number; readonly late: number; readonly unknown: number } | null;
+  readonly usual: TimelineAnswer["usual"];
+  readonly compared: Compared | null;
   readonly origin: number;
   /** In ms after the origin. */
   readonly now: number;
@@ -98,6 +135,10 @@ export function readTimeline(answer: TimelineAnswer): Timeline {
     return { counts, instances: map.instances, tries: map.tries, start: map.start, end: map.end };
   };
   return {
+    ...readPath(answer),
+    ...readProjection(answer),
+    usual: answer.usual,
+    compared: readCompared(answer),
     origin,
     now: present,
     run: answer.run,
@@ -125,6 +166,39 @@ export function readTimeline(answer: TimelineAnswer): Timeline {
       map: mapOf(position),
     })),
   };
+}
+
+function readPath({ critical_path: path }: TimelineAnswer): Pick<Timeline, "path" | "time"> {
+  if (path === null) return { path: [], time: null };
+  const steps = path.tasks.map((task, at) => ({
+    task,
+    mapIndex: path.map_indexes[at]!,
+    start: path.starts[at]!,
+    end: path.ends[at]!,
+  }));
+  return { path: steps, time: path.time };
+}
+
+function readProjection({ projection }: TimelineAnswer): Pick<Timeline, "expected" | "expectedEnd"> {
+  if (projection === null) return { expected: new Map(), expectedEnd: null };
+  const decisive = new Set(projection.path);
+  const expected = projection.tasks.map((task, at): [number, Expected] => [
+    task,
+    {
+      start: projection.starts[at]!,
+      end: projection.ends[at]!,
+      lateEnd: projection.late_ends[at]!,
+      decides: decisive.has(task),
+    },
+  ]);
+  const { end, late_end: late, unknown } = projection;
+  return { expected: new Map(expected), expectedEnd: { usual: end, late, unknown } };
+}
+
+function readCompared({ compared }: TimelineAnswer): Compared | null {
+  if (compared === null) return null;
+  const { ended, run_id: runId, started, state, tasks, time } = compared;
+  return { runId, state, tasks, time, took: started === null || ended === null ? null : ended - started };
 }
 
 /** What a piece of time was used for. */
