@@ -29,6 +29,11 @@ const routes = [
   page("/variables", () => import("../pages/variables/variables-page.tsx")),
   page("/errors", () => import("../pages/errors/errors-page.tsx")),
   page("/audit", () => import("../pages/audit/audit-page.tsx")),
+  page("/connections", () => import("../pages/connections/connections-page.tsx")),
+  page("/system", () => import("../pages/system/system-page.tsx")),
+  page("/signals", () => import("../pages/signals/signals-page.tsx")),
+  page("/backfills", () => import("../pages/backfills/backfills-page.tsx")),
+  page("/backfills/$backfillId", () => import("../pages/backfills/backfill-page.tsx")),
   page("/settings", () => import("../pages/settings/settings-page.tsx")),
 ] as const;
 

@@ -206,7 +206,7 @@ export function GridView({
 
   return (
     <div ref={scroller} onScroll={onScroll} className="relative h-full overflow-auto">
-      <div style={{ width: LABELS + columns.length * step + 8, height: HEAD + rows.length * ROW + 8 }}>
+      <div style={{ width: LABELS + columns.length * step, height: HEAD + rows.length * ROW + 8 }}>
         <div
           ref={layer}
           className="sticky top-0 left-0 overflow-hidden"

@@ -29,6 +29,13 @@ export function Dialog({
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Radix.Content
+          onOpenAutoFocus={(event) => {
+            const dialog = event.currentTarget as HTMLElement;
+            const field = dialog.querySelector<HTMLElement>("input, select, textarea");
+            if (field === null) return;
+            event.preventDefault();
+            field.focus();
+          }}
           className={cx(
             "fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[min(calc(100vw-16px),var(--w))] -translate-x-1/2 flex-col rounded-lg border border-line bg-surface shadow-lg",
             wide ? "[--w:860px]" : "[--w:560px]",

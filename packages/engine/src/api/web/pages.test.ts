@@ -126,6 +126,8 @@ describe("files", () => {
       "content-type": "text/javascript; charset=utf-8",
       vary: "accept-encoding",
     });
+    // A script may be that of a worker, which connects to the API.
+    expect(script.headers["content-security-policy"]).toContain("connect-src 'self'");
     const icon = await get("/icon.svg");
     expect(icon.headers).toMatchObject({
       "cache-control": "no-cache",

@@ -58,6 +58,9 @@ export const pages: Resource = (app, { config, webFolder }) => {
       const found = await files.file(path.slice(1), acceptedEncodings(request.headers["accept-encoding"]));
       if (found !== null) {
         if (found.encoding !== null) reply.header("content-encoding", found.encoding);
+        // A worker of the page has the policy of its own script.
+        if (found.type.startsWith("text/javascript"))
+          reply.header("content-security-policy", CONTENT_SECURITY_POLICY);
         return reply
           .header(
             "cache-control",

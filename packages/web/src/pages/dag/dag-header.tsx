@@ -108,7 +108,7 @@ function Schedule({ dag }: { readonly dag: DagDetails }) {
 /** A date in the past is one that the schedule has yet to catch up with. */
 function NextRun({ at }: { readonly at: number }) {
   const now = useNow();
-  return at > now ? <Ago at={at} /> : <>{`due, ${relative(at, now)}`}</>;
+  return at > now ? <Ago at={at} /> : <span>due, {relative(at, now)}</span>;
 }
 
 function NextDates({

@@ -1,8 +1,12 @@
 /** What happened to a DAG over time, and where? */
 import { useParams } from "@tanstack/react-router";
-import { Suspense } from "react";
+import { Play } from "lucide-react";
+import { Suspense, useState } from "react";
+import { TriggerDialog } from "../../actions/trigger/trigger-dialog.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
+import { Button } from "../../ui/button.tsx";
 import { Loading, Loads } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
 import { DagHeader } from "./dag-header.tsx";
@@ -13,15 +17,26 @@ const TABS = [{ id: "overview", label: "Overview" }] as const;
 export default function DagPage() {
   const { dagId } = useParams({ strict: false }) as { dagId: string };
   const [search] = useSearchState();
+  const [isTriggering, setTriggering] = useState(false);
   const tab = TABS.find(({ id }) => id === textOf(search, "tab"))?.id ?? "overview";
   const details = $api.useQuery("get", "/api/v2/dags/{dag_id}/details", {
     params: { path: { dag_id: dagId } },
   });
+  useReload(`dag:${dagId}`, ["/api/v2/dags/{dag_id}/details"]);
   return (
     <Loads query={details}>
       {(dag) => (
         <>
-          <DagHeader dag={dag} />
+          <DagHeader
+            dag={dag}
+            actions={
+              <Button kind="primary" onClick={() => setTriggering(true)}>
+                <Play aria-hidden />
+                Trigger
+              </Button>
+            }
+          />
+          {isTriggering && <TriggerDialog dagId={dagId} onClose={() => setTriggering(false)} />}
           <TabLinks label={`Parts of ${dagId}`} tabs={TABS} selected={tab} />
           <Suspense fallback={<Loading />}>
             <Overview dagId={dagId} />

@@ -1,6 +1,7 @@
 /** A task of a run in the pane: its state, why it failed or does not run, and where to read on. */
 import { Link } from "@tanstack/react-router";
 import { $api } from "../../api/client.ts";
+import { useReload } from "../../live/reload.ts";
 import { StateBadge } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { count } from "../../time/format.ts";
@@ -16,8 +17,14 @@ interface Instance {
 }
 
 export function InstanceDetails({ isMapped, ...of }: Instance & { readonly isMapped: boolean }) {
+  useReload(`run:${of.dagId}/${of.runId}`, RELOADED);
   return isMapped ? <Mapped {...of} /> : <Single {...of} />;
 }
+
+const RELOADED = [
+  "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances/{task_id}",
+  "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances/{task_id}/listMapped",
+];
 
 function pageOf({ dagId, runId, taskId }: Instance): string {
   return `/dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(runId)}/tasks/${encodeURIComponent(taskId)}`;

@@ -3,13 +3,16 @@ import { useCallback, useMemo } from "react";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { gridRows } from "../../grid/grid-rows.ts";
 import { type GridSelection, GridView } from "../../grid/grid-view.tsx";
+import { useLive } from "../../live/live.ts";
 import { SearchBox, Select } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
 import { Details } from "./details.tsx";
 import { Legend } from "./legend.tsx";
-import { useGrid } from "./use-grid.ts";
+import { useGrid, useLiveGrid } from "./use-grid.ts";
 
+/** Running runs whose tasks are followed. */
+const MOST_FOLLOWED = 16;
 const VIEWS = [{ value: "grid", label: "Grid" }] as const;
 const STATES = { success: "Success", failed: "Failed", running: "Running", queued: "Queued" } as const;
 const TYPES = {
@@ -25,7 +28,12 @@ export function Overview({ dagId }: { readonly dagId: string }) {
   const [search, setSearch] = useSearchState();
   const view = VIEWS.find(({ value }) => value === search["view"])?.value ?? "grid";
   const filter = { state: textOf(search, "state"), runType: textOf(search, "type") };
-  const { query, model } = useGrid(dagId, filter);
+  const { query, model, refreshRun } = useGrid(dagId, filter);
+  const onRun = useLiveGrid(dagId, query, refreshRun);
+  const openRuns = useMemo(
+    () => (model?.columns ?? []).filter(({ state }) => state === "running").slice(-MOST_FOLLOWED),
+    [model],
+  );
   const collapsedText = textOf(search, "collapsed") ?? "";
   const collapsed = useMemo(() => new Set(collapsedText.split(",").filter(Boolean)), [collapsedText]);
   const text = textOf(search, "tasks") ?? "";
@@ -52,6 +60,9 @@ export function Overview({ dagId }: { readonly dagId: string }) {
   const isFiltered = filter.state !== undefined || filter.runType !== undefined;
   return (
     <div className="relative flex min-h-0 flex-1">
+      {openRuns.map(({ runId }) => (
+        <RunTopic key={runId} dagId={dagId} runId={runId} onRun={onRun} />
+      ))}
       <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex flex-wrap items-center gap-2 px-4 py-2">
           {VIEWS.length > 1 && (
@@ -111,6 +122,20 @@ export function Overview({ dagId }: { readonly dagId: string }) {
       )}
     </div>
   );
+}
+
+/** Tasks of a run have changed. */
+function RunTopic({
+  dagId,
+  runId,
+  onRun,
+}: {
+  readonly dagId: string;
+  readonly runId: string;
+  readonly onRun: (runId: string) => void;
+}) {
+  useLive(`run:${dagId}/${runId}`, () => onRun(runId));
+  return null;
 }
 
 function Choice({

@@ -3,6 +3,7 @@ import { Link } from "@tanstack/react-router";
 import { $api } from "../../api/client.ts";
 import { type GridColumn, type GridModel, tookOf, usualOf } from "../../grid/grid-model.ts";
 import type { GridSelection } from "../../grid/grid-view.tsx";
+import { useReload } from "../../live/reload.ts";
 import { StateBadge, StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { useNow } from "../../time/clock.ts";
@@ -31,6 +32,7 @@ export function RunDetails({
   const timeline = $api.useQuery("get", "/ui/dags/{dag_id}/runs/{dag_run_id}/timeline", {
     params: { path, query: { limit: 1 } },
   });
+  useReload(run.data?.end_date === null ? `run:${dagId}/${runId}` : null, RELOADED);
   return (
     <Loads query={run}>
       {(data) => (
@@ -116,6 +118,12 @@ export function RunDetails({
     </Loads>
   );
 }
+
+const RELOADED = [
+  "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}",
+  "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances",
+  "/ui/dags/{dag_id}/runs/{dag_run_id}/timeline",
+];
 
 function causeOf({
   parent,

@@ -1,9 +1,12 @@
 /** How are the pipelines doing? All DAGs with their latest runs, the next run, and what is wrong. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef } from "react";
+import { useCallback, useMemo, useRef, useState } from "react";
 import { useSetPaused } from "../../actions/pause/use-pause.ts";
+import { TriggerDialog } from "../../actions/trigger/trigger-dialog.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useLive } from "../../live/live.ts";
+import { useThrottled } from "../../live/throttled.ts";
 import { bounded, count } from "../../time/format.ts";
 import { Button } from "../../ui/button.tsx";
 import { cx } from "../../ui/class-names.ts";
@@ -15,8 +18,12 @@ import { useRowKeys } from "../../ui/row-keys.ts";
 import { runsOf } from "./bar-shapes.ts";
 import { type DagRow, dagColumns } from "./dag-columns.tsx";
 import { SHOWN, type Shown, StateFilters, TagFilters } from "./filters.tsx";
+import { useStableOrder } from "./stable-order.ts";
 
 const PAGE = 100;
+/** Between two readings of a list that changes all the time. */
+const RELOAD_MS = 2_000;
+const keyOf = ({ dag }: DagRow) => dag.dag_id;
 const ORDERS = {
   problems: "Problems first",
   dag_id: "By name",
@@ -61,20 +68,30 @@ export default function DagsPage() {
     { placeholderData: keepPreviousData },
   );
   const pages = list.data?.pages;
-  const rows = useMemo<DagRow[]>(
+  const sent = useMemo<DagRow[]>(
     () =>
       (pages ?? []).flatMap(({ dags, run_states }) =>
         dags.map((dag) => ({ dag, runs: runsOf(dag.bars, run_states) })),
       ),
     [pages],
   );
+  const question = JSON.stringify([filter, shown, orderBy, list.isPlaceholderData]);
+  const { shown: rows, sort } = useStableOrder(sent, question, keyOf);
+  const reload = useThrottled(
+    () => Promise.all([list.refetch({ cancelRefetch: false }), facets.refetch({ cancelRefetch: false })]),
+    RELOAD_MS,
+  );
+  useLive("runs", reload);
+  useLive("dags", reload);
   const setPaused = useSetPaused();
-  const columns = useMemo(() => dagColumns({ onPause: setPaused, onTrigger: () => {} }), [setPaused]);
+  const [triggered, setTriggered] = useState<string>();
+  const columns = useMemo(() => dagColumns({ onPause: setPaused, onTrigger: setTriggered }), [setPaused]);
   const table = useRef<HTMLDivElement>(null);
   const rowsRef = useRef(rows);
   rowsRef.current = rows;
   const keys = useMemo(
     () => ({
+      t: setTriggered,
       p: (dagId: string) => {
         const row = rowsRef.current.find(({ dag }) => dag.dag_id === dagId);
         if (row) void setPaused(dagId, !row.dag.is_paused);
@@ -89,6 +106,7 @@ export default function DagsPage() {
   const heading = total ? `${bounded(total)} ${total.count === 1 && !total.more ? "DAG" : "DAGs"}` : "DAGs";
   return (
     <>
+      {triggered !== undefined && <TriggerDialog dagId={triggered} onClose={() => setTriggered(undefined)} />}
       <PageHeader
         title="DAGs"
         heading={
@@ -105,19 +123,22 @@ export default function DagsPage() {
           </>
         }
         actions={
-          <Select
-            aria-label="Sorted by"
-            value={orderBy in ORDERS ? orderBy : "problems"}
-            onChange={(event) =>
-              setSearch({ sort: event.target.value === "problems" ? undefined : event.target.value })
-            }
-          >
-            {Object.entries(ORDERS).map(([value, label]) => (
-              <option key={value} value={value}>
-                {label}
-              </option>
-            ))}
-          </Select>
+          <>
+            {sort && <Button onClick={sort}>Sort again: the order has changed</Button>}
+            <Select
+              aria-label="Sorted by"
+              value={orderBy in ORDERS ? orderBy : "problems"}
+              onChange={(event) =>
+                setSearch({ sort: event.target.value === "problems" ? undefined : event.target.value })
+              }
+            >
+              {Object.entries(ORDERS).map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </Select>
+          </>
         }
       />
       <div className="flex flex-wrap items-center gap-x-4 gap-y-1.5 border-b border-line px-4 pb-2">
@@ -164,7 +185,7 @@ export default function DagsPage() {
                 label="DAGs"
                 columns={columns}
                 rows={rows}
-                rowKey={({ dag }) => dag.dag_id}
+                rowKey={keyOf}
                 rowHeight={40}
                 orderBy={orderBy}
                 onOrderBy={(value) => setSearch({ sort: value })}

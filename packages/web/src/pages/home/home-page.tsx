@@ -1,7 +1,6 @@
 /** Is anything wrong right now? */
 import { $api } from "../../api/client.ts";
 import { useSearchState } from "../../app/search.ts";
-import { count } from "../../time/format.ts";
 import { PageBody, PageTitle } from "../../ui/page.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
@@ -86,10 +85,6 @@ function HomeContent({
           <Backfills home={home} />
         </div>
       </div>
-      <p className="text-sm text-muted">
-        {count(timeline.slices.success.reduce((sum, each) => sum + each, 0))} runs succeeded,{" "}
-        {count(timeline.slices.failed.reduce((sum, each) => sum + each, 0))} failed in this time.
-      </p>
     </div>
   );
 }
