@@ -1,5 +1,9 @@
 /** The pages of the rail and of the palette, in their order. */
 import {
+  Activity,
+  Cable,
+  CalendarClock,
+  Cpu,
   FileWarning,
   Home,
   Hourglass,

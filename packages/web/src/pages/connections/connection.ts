@@ -1,6 +1,10 @@
 import type { components } from "../../api/schema.gen.ts";
 
-export type Connection = components["schemas"]["ConnectionResponse"];
+/** Without its secrets, which are never answered. */
+export type Connection = Omit<
+  components["schemas"]["ConnectionResponse"],
+  "extra" | "password" | "team_name"
+>;
 
 export const CONNECTIONS = "/api/v2/connections";
 

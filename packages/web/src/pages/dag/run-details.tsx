@@ -106,7 +106,7 @@ export function RunDetails({
           <Loads query={timeline}>
             {(shown) => (
               <TaskList
-                tasks={runTasks(shown)}
+                tasks={runTasks(shown as unknown as Parameters<typeof runTasks>[0])}
                 length={(shown.run.ended ?? shown.now) - shown.origin}
                 isOpen={shown.run.ended === null}
                 onTask={(taskId) => onSelect({ runId, taskId })}

@@ -36,7 +36,10 @@ export function useGrid(dagId: string, { runType, state }: GridFilter) {
     placeholderData: (before, of) => (isOfDag(of?.queryKey, dagId) ? keepPreviousData(before) : undefined),
   });
   const pages = query.data?.pages;
-  const model = useMemo<GridModel | undefined>(() => pages && gridModel(pages), [pages]);
+  const model = useMemo<GridModel | undefined>(
+    () => pages && gridModel(pages as unknown as readonly GridAnswer[]),
+    [pages],
+  );
 
   /** Reads one run again and replaces its column; all of them, if the tasks have changed. */
   const refreshRun = useCallback(
@@ -47,7 +50,7 @@ export function useGrid(dagId: string, { runType, state }: GridFilter) {
       });
       const before = queries.getQueryData<InfiniteData<GridAnswer>>(key);
       if (data === undefined || before === undefined) return;
-      const after = withRun(before.pages, data);
+      const after = withRun(before.pages, data as unknown as Parameters<typeof withRun>[1]);
       if (after === undefined) await queries.invalidateQueries({ queryKey: key });
       else queries.setQueryData(key, { ...before, pages: [...after] });
     },

@@ -52,7 +52,7 @@ export function useWhy(address: TaskAddress, enabled = true) {
 
 export function useDeferrals(address: TaskAddress) {
   return $api.useQuery("get", `${BASE}/{task_id}/{map_index}/deferrals`, {
-    params: { path: mapped(address), query: { limit: 50, include_payload: true } },
+    params: { path: mapped(address), query: { limit: 50, include_payload: "true" } },
   });
 }
 

@@ -102,7 +102,7 @@ function TimeSpent({ address, instance }: { readonly address: TaskAddress; reado
   });
   const usual = useUsual(address);
   if (timeline.data === undefined) return null;
-  const own = readTimeline(timeline.data)
+  const own = readTimeline(timeline.data as unknown as Parameters<typeof readTimeline>[0])
     .tasks.flatMap(({ instances }) => instances)
     .find(({ mapIndex }) => mapIndex === address.mapIndex);
   if (own === undefined || own.intervals.length === 0) return null;
