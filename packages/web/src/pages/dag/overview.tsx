@@ -7,13 +7,17 @@ import { useLive } from "../../live/live.ts";
 import { SearchBox, Select } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
+import { DagGraph } from "./dag-graph.tsx";
 import { Details } from "./details.tsx";
 import { Legend } from "./legend.tsx";
 import { useGrid, useLiveGrid } from "./use-grid.ts";
 
 /** Running runs whose tasks are followed. */
 const MOST_FOLLOWED = 16;
-const VIEWS = [{ value: "grid", label: "Grid" }] as const;
+const VIEWS = [
+  { value: "grid", label: "Grid" },
+  { value: "graph", label: "Graph" },
+] as const;
 const STATES = { success: "Success", failed: "Failed", running: "Running", queued: "Queued" } as const;
 const TYPES = {
   scheduled: "Scheduled",
@@ -65,14 +69,12 @@ export function Overview({ dagId }: { readonly dagId: string }) {
       ))}
       <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex flex-wrap items-center gap-2 px-4 py-2">
-          {VIEWS.length > 1 && (
-            <Segmented
-              label="View"
-              options={VIEWS}
-              value={view}
-              onChange={(value) => setSearch({ view: value === "grid" ? undefined : value })}
-            />
-          )}
+          <Segmented
+            label="View"
+            options={VIEWS}
+            value={view}
+            onChange={(value) => setSearch({ view: value === "grid" ? undefined : value })}
+          />
           <Choice
             label="Trigger"
             options={TYPES}
@@ -90,7 +92,7 @@ export function Overview({ dagId }: { readonly dagId: string }) {
         <div className="min-h-0 flex-1">
           <Loads query={query}>
             {() =>
-              model === undefined ? null : model.columns.length === 0 ? (
+              model === undefined ? null : model.columns.length === 0 && view === "grid" ? (
                 <Empty
                   title={isFiltered ? "No run matches these filters" : `${dagId} has not run yet`}
                   {...(isFiltered ? {} : { command: `tradewind dags trigger ${dagId}` })}
@@ -99,6 +101,15 @@ export function Overview({ dagId }: { readonly dagId: string }) {
                     ? "Choose another trigger or state."
                     : "Each run becomes a column here, and each task a row. A run starts at the next date of the schedule, or by hand:"}
                 </Empty>
+              ) : view === "graph" ? (
+                <DagGraph
+                  model={model}
+                  selection={selection}
+                  collapsed={collapsed}
+                  text={text}
+                  onSelect={onSelect}
+                  onToggle={onToggle}
+                />
               ) : (
                 <GridView
                   dagId={dagId}

@@ -1,0 +1,78 @@
+/** The graph of a DAG in the states of the selected run, or else of the latest one. */
+import { lazy, Suspense, useCallback, useMemo } from "react";
+import { usePreferences } from "../../app/preferences.ts";
+import { dateOf } from "../../grid/grid-axis.ts";
+import { type GridModel, worstOf } from "../../grid/grid-model.ts";
+import type { GridSelection } from "../../grid/grid-view.tsx";
+import { shortDate } from "../../time/format.ts";
+import { Loading } from "../../ui/panels.tsx";
+
+const GraphView = lazy(() => import("../../graph/graph-view.tsx"));
+
+export function DagGraph({
+  model,
+  selection,
+  collapsed,
+  text,
+  onSelect,
+  onToggle,
+}: {
+  readonly model: GridModel;
+  readonly selection: GridSelection;
+  readonly collapsed: ReadonlySet<string>;
+  readonly text: string;
+  readonly onSelect: (selection: GridSelection) => void;
+  readonly onToggle: (group: string) => void;
+}) {
+  const { zone } = usePreferences();
+  const column = model.columns.find(({ runId }) => runId === selection.runId) ?? model.columns.at(-1);
+  const { tasks, groups, edges } = model;
+  // Another run has the same structure: the graph keeps its layout.
+  const structure = useMemo(() => ({ tasks, groups, edges }), [tasks, groups, edges]);
+  const stateOf = useMemo(
+    () =>
+      column &&
+      ((place: number) => {
+        const byte = column.states[place] ?? 0;
+        const counts = column.mapped.get(place);
+        return {
+          state: byte === 0 ? null : model.legend[byte]!,
+          instances: counts?.reduce((sum, [, instances]) => sum + instances, 0),
+          isRetried: (column.tries?.[place] ?? 0) > 1,
+        };
+      }),
+    [column, model.legend],
+  );
+  const worst = useMemo(
+    () =>
+      column &&
+      ((places: readonly number[]) => {
+        const byte = worstOf(model, column, places);
+        return byte === 0 ? null : model.legend[byte]!;
+      }),
+    [column, model],
+  );
+  const runId = selection.runId ?? column?.runId;
+  const open = useCallback((taskId: string) => onSelect({ runId, taskId }), [onSelect, runId]);
+  return (
+    <div className="relative size-full">
+      <Suspense fallback={<Loading label="Loading the graph" />}>
+        <GraphView
+          structure={structure}
+          stateOf={stateOf}
+          worstOf={worst}
+          collapsed={collapsed}
+          onToggle={onToggle}
+          selected={selection.taskId}
+          onSelect={open}
+          text={text}
+        />
+      </Suspense>
+      {column && (
+        <p className="pointer-events-none absolute top-2 right-4 rounded-md border border-line bg-surface px-2 py-0.5 text-sm text-muted">
+          States of the run of {shortDate(dateOf(column), zone)}
+        </p>
+      )}
+    </div>
+  );
+}
