@@ -38,7 +38,9 @@ export const $api = createQueryClient(api);
 
 export const queryClient = new QueryClient({
   queryCache: new QueryCache({
-    onError: (error) => {
+    onError: (error, { queryKey }) => {
+      // The session itself is not asked again because it has ended.
+      if (queryKey[1] === "/ui/session") return;
       if (error instanceof ApiProblem && error.status === 401) for (const each of signedOut) each();
     },
   }),

@@ -89,7 +89,7 @@ export function LogSearch({
   }, [typed, onText]);
   const at = current === null ? -1 : found.lines.indexOf(current);
   return (
-    <div className="relative flex w-72 min-w-40 shrink items-center rounded-md border border-line-strong bg-surface focus-within:outline-2 focus-within:outline-accent">
+    <div className="relative flex w-64 min-w-40 shrink items-center rounded-md border border-line-strong bg-surface focus-within:outline-2 focus-within:outline-accent">
       <Search aria-hidden className="ml-2 size-3.5 shrink-0 text-faint" />
       <input
         type="search"

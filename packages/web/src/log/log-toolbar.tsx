@@ -41,66 +41,66 @@ export function LogToolbar(props: LogToolbarProps) {
     onKinds(next.size === 0 ? null : next);
   };
   return (
-    <div className="flex flex-wrap items-center gap-2 border-b border-line px-4 py-2 max-sm:px-2">
-      {props.search}
-      {/* biome-ignore lint/a11y/useSemanticElements: buttons, not a group of fields */}
-      <div
-        role="group"
-        aria-label="Only lines of"
-        className="flex overflow-hidden rounded-md border border-line"
-      >
-        {SHOWN.map(([kind, label]) => (
-          <button
-            key={kind}
-            type="button"
-            aria-pressed={kinds?.has(kind) ?? false}
-            disabled={counts[kind] === 0 && !kinds?.has(kind)}
-            onClick={() => toggle(kind)}
-            className={cx(
-              "flex h-6.5 items-center gap-1.5 border-r border-line px-2 last:border-r-0 hover:bg-hover disabled:bg-raised disabled:text-faint",
-              kinds?.has(kind) ? "bg-accent-soft font-medium" : "bg-surface",
-              counts[kind] > 0 && KIND_TEXT[kind],
-              counts[kind] === 0 && "max-md:hidden",
-            )}
-          >
-            {label}
-            <span className="text-sm text-faint tabular-nums">{count(counts[kind])}</span>
-          </button>
-        ))}
-      </div>
-      {kinds !== null && (
-        <Toggle
-          on={props.hasContext}
-          onChange={props.onContext}
-          label="Lines around"
-          icon={<UnfoldVertical />}
-        />
-      )}
-      <div className="ml-auto flex items-center gap-1">
-        <Toggle on={props.wraps} onChange={props.onWraps} label="Wrap" icon={<WrapText />} />
-        <Toggle
-          on={props.hasTime}
-          onChange={props.onTime}
-          label="Time"
-          icon={<Clock />}
-          className="max-sm:hidden"
-        />
-        <Button
-          kind="quiet"
-          aria-pressed={props.follows}
-          className={cx(props.follows && "bg-hover text-text")}
-          onClick={props.onFollow}
-          title="Show the end, and stay there (End)"
+    <div className="@container border-b border-line">
+      <div className="flex flex-wrap items-center gap-2 px-4 py-2 max-sm:px-2">
+        {props.search}
+        {/* biome-ignore lint/a11y/useSemanticElements: buttons, not a group of fields */}
+        <div
+          role="group"
+          aria-label="Only lines of"
+          className="flex overflow-hidden rounded-md border border-line"
         >
-          <ArrowDownToLine aria-hidden />
-          Follow
-        </Button>
-        <IconButton label="Download as text" onClick={props.onDownload}>
-          <Download />
-        </IconButton>
-        <IconButton label="Copy the whole log" onClick={props.onCopy}>
-          <Copy />
-        </IconButton>
+          {SHOWN.filter(([kind]) => counts[kind] > 0 || kinds?.has(kind)).map(([kind, label]) => (
+            <button
+              key={kind}
+              type="button"
+              aria-pressed={kinds?.has(kind) ?? false}
+              onClick={() => toggle(kind)}
+              className={cx(
+                "flex h-6.5 items-center gap-1.5 border-r border-line px-2 last:border-r-0 hover:bg-hover",
+                kinds?.has(kind) ? "bg-accent-soft font-medium" : "bg-surface",
+                KIND_TEXT[kind],
+              )}
+            >
+              {label}
+              <span className="text-sm text-faint tabular-nums">{count(counts[kind])}</span>
+            </button>
+          ))}
+        </div>
+        {kinds !== null && (
+          <Toggle
+            on={props.hasContext}
+            onChange={props.onContext}
+            label="Lines around"
+            icon={<UnfoldVertical />}
+          />
+        )}
+        <div className="ml-auto flex items-center gap-1">
+          <Toggle on={props.wraps} onChange={props.onWraps} label="Wrap" icon={<WrapText />} />
+          <Toggle
+            on={props.hasTime}
+            onChange={props.onTime}
+            label="Time"
+            icon={<Clock />}
+            className="max-sm:hidden"
+          />
+          <Button
+            kind="quiet"
+            aria-pressed={props.follows}
+            className={cx(props.follows && "bg-hover text-text")}
+            onClick={props.onFollow}
+            title="Show the end, and stay there (End)"
+          >
+            <ArrowDownToLine aria-hidden />
+            <span className="@max-4xl:sr-only">Follow</span>
+          </Button>
+          <IconButton label="Download as text" onClick={props.onDownload}>
+            <Download />
+          </IconButton>
+          <IconButton label="Copy the whole log" onClick={props.onCopy}>
+            <Copy />
+          </IconButton>
+        </div>
       </div>
     </div>
   );
@@ -127,7 +127,7 @@ function Toggle({
       onClick={() => onChange(!on)}
     >
       {icon}
-      {label}
+      <span className="@max-4xl:sr-only">{label}</span>
     </Button>
   );
 }

@@ -32,6 +32,10 @@ export function TimeAxis({
 }) {
   const x = (at: number) => ((at - view.from) / (view.to - view.from)) * width;
   const isIn = (at: number | null): at is number => at !== null && at >= view.from && at <= view.to;
+  /** Not below the labels of other moments. */
+  const isFree = (at: number) =>
+    !(isIn(now) && Math.abs(x(at) - x(now)) < 76) &&
+    !(isIn(usualEnd) && x(usualEnd) - x(at) < 110 && x(at) - x(usualEnd) < 30);
   return (
     <div className="flex h-8 shrink-0 border-b border-line">
       <div className="flex w-(--names) shrink-0 items-center gap-0.5 border-r border-line pr-2 pl-4 text-sm text-muted">
@@ -47,11 +51,11 @@ export function TimeAxis({
         </IconButton>
       </div>
       <div aria-hidden className="relative min-w-0 flex-1 overflow-hidden text-sm text-muted tabular-nums">
-        {ticks.map((at) => (
+        {ticks.filter(isFree).map((at) => (
           <span
             key={at}
             className="absolute top-1.5 -translate-x-1/2 whitespace-nowrap"
-            style={{ left: Math.max(24, x(at)) }}
+            style={{ left: Math.min(width - 32, Math.max(32, x(at))) }}
           >
             {tickText(origin + at, step, zone)}
           </span>

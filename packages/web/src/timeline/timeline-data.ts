@@ -92,6 +92,8 @@ export interface Timeline {
   readonly tasks: readonly TimelineTask[];
   readonly groups: readonly { readonly groupId: string; readonly parent: string | null }[];
   readonly hasMore: boolean;
+  /** Tasks of the version, without removed ones. */
+  readonly structure: Pick<TimelineAnswer, "tasks" | "groups" | "edges">;
 }
 
 export function readTimeline(answer: TimelineAnswer): Timeline {
@@ -144,6 +146,7 @@ export function readTimeline(answer: TimelineAnswer): Timeline {
     run: answer.run,
     groups: answer.groups.map(({ group_id, parent }) => ({ groupId: group_id, parent })),
     hasMore: answer.more,
+    structure: { tasks: answer.tasks, groups: answer.groups, edges: answer.edges },
     tasks: [
       ...answer.tasks.map((task) => ({
         taskId: task.task_id,

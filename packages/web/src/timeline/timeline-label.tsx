@@ -82,9 +82,9 @@ export const TimelineLabel = memo(function TimelineLabel({
       </span>
       {instances > 1 && <span className="shrink-0 text-sm text-muted">× {count(instances)}</span>}
       {row.task.isRemoved && <span className="shrink-0 text-sm text-muted">removed</span>}
-      <span className="ml-auto flex shrink-0 flex-col items-end pl-2 leading-tight tabular-nums max-sm:hidden">
-        {took !== null && <span>{duration(took)}</span>}
+      <span className="ml-auto flex shrink-0 items-baseline gap-2 pl-2 tabular-nums max-sm:hidden">
         <Difference took={took} before={timeline.compared?.tasks[row.position]} />
+        {took !== null && <span>{duration(took)}</span>}
       </span>
     </button>
   );

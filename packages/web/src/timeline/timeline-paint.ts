@@ -199,7 +199,10 @@ class Painter {
             ? this.#paint.fill(lookOfInterval(interval))
             : this.#paint.fill(interval.kind);
         const size = isThin ? Math.max(0.5, thick / 2) : thick - (thick > 2 ? 1 : 0);
+        // Many waiting ones must not hide those that run.
+        this.#context.globalAlpha = interval.kind === "scheduled" ? 0.3 : 1;
         this.#context.fillRect(from, y - size / 2, Math.max(to - from, isThin ? 0.5 : 1), size);
+        this.#context.globalAlpha = 1;
       }
     }
   }
@@ -219,17 +222,19 @@ class Painter {
 
   /** Frames around the steps, and a line from the end of each to the next. */
   #path(steps: readonly PathStep[]): void {
-    const { height, rows } = this.#scene;
+    const { height, isRunning, now, rows } = this.#scene;
     const rowOf = new Map(rows.map((row) => [row.kind === "task" ? row.position : -1, row]));
     const context = this.#context;
     context.strokeStyle = this.#paint.color("--text");
     context.lineWidth = 1.25;
     let before: { readonly row: Row; readonly end: number } | null = null;
-    for (const step of steps) {
+    for (const [at, step] of steps.entries()) {
       const row = rowOf.get(step.task);
       if (row === undefined) continue;
       const y = this.#y(row) + row.height / 2;
-      const [from, to] = [this.#x(step.start), this.#x(step.end)];
+      // The last one goes on while the run does.
+      const end = isRunning && at === steps.length - 1 ? Math.max(step.end, now) : step.end;
+      const [from, to] = [this.#x(step.start), this.#x(end)];
       const half = row.height / 2 - 4;
       if (y > -row.height && y < height + row.height) {
         context.beginPath();

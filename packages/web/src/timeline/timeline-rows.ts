@@ -162,9 +162,14 @@ const RANK = [
 ];
 
 export function stateOf({ instances, map }: TimelineTask): string | null {
-  const states = new Set(
-    map === null ? instances.map(({ state }) => state ?? "pending") : map.counts.map(({ state }) => state),
+  return worst(
+    new Set(
+      map === null ? instances.map(({ state }) => state ?? "pending") : map.counts.map(({ state }) => state),
+    ),
   );
+}
+
+export function worst(states: ReadonlySet<string | null>): string | null {
   return RANK.find((state) => states.has(state)) ?? null;
 }
 

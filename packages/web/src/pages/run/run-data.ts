@@ -2,7 +2,8 @@
 import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
-import { readTimeline } from "../../timeline/timeline-data.ts";
+import { shortDate } from "../../time/format.ts";
+import { readTimeline, type TimelineAnswer } from "../../timeline/timeline-data.ts";
 
 export type Run = components["schemas"]["DAGRunResponse"];
 
@@ -32,8 +33,19 @@ export function useTimeline({ dagId, runId }: RunAddress, compares: boolean) {
     { placeholderData: (before) => before },
   );
   const { data } = query;
-  const timeline = useMemo(() => (data === undefined ? undefined : readTimeline(data)), [data]);
+  const timeline = useMemo(
+    () => (data === undefined ? undefined : readTimeline(data as TimelineAnswer)),
+    [data],
+  );
   return { ...query, data: timeline };
+}
+
+/** The logical date of runs that have one by their schedule; the id of others. */
+export function runName(run: Pick<Run, "dag_run_id" | "logical_date" | "run_kind">, zone: string): string {
+  const isDated = run.run_kind === "scheduled" || run.run_kind === "backfill";
+  return isDated && run.logical_date !== null
+    ? shortDate(Date.parse(run.logical_date), zone)
+    : run.dag_run_id;
 }
 
 export const KIND_WORDS: Readonly<Record<Run["run_kind"], string>> = {

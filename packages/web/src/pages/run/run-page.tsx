@@ -4,6 +4,7 @@ import { Ellipsis } from "lucide-react";
 import { useState } from "react";
 import { commandOf } from "../../actions/command-text.ts";
 import { type RunAction, RunActionDialog } from "../../actions/run-actions.tsx";
+import { usePreferences } from "../../app/preferences.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { StateBadge } from "../../state/glyph.tsx";
@@ -15,7 +16,8 @@ import { PageBody, PageHeader } from "../../ui/page.tsx";
 import { Pane } from "../../ui/pane.tsx";
 import { Loads } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
-import { RUN, type Run, type RunAddress, TIMELINE, useRun, useTimeline } from "./run-data.ts";
+import { RUN, type Run, type RunAddress, runName, TIMELINE, useRun, useTimeline } from "./run-data.ts";
+import { RunGraph } from "./run-graph.tsx";
 import { RunHeader } from "./run-header.tsx";
 import { RunConf, RunEvents, RunOutputs } from "./run-tabs.tsx";
 import { RunTasks } from "./run-tasks.tsx";
@@ -31,6 +33,7 @@ export default function RunPage() {
 
 function OneRun({ address, run }: { readonly address: RunAddress; readonly run: Run }) {
   const [search, setSearch] = useSearchState();
+  const { zone } = usePreferences();
   const [action, setAction] = useState<RunAction | null>(null);
   const tab = textOf(search, "tab") ?? "timeline";
   const timeline = useTimeline(address, textOf(search, "compare") !== undefined);
@@ -44,6 +47,7 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
   const task = timeline.data?.tasks.find(({ taskId }) => taskId === textOf(search, "task"));
   const tabs = [
     { id: "timeline", label: "Timeline" },
+    { id: "graph", label: "Graph" },
     { id: "tasks", label: "Tasks", count: run.progress?.total },
     { id: "events", label: "Events" },
     { id: "outputs", label: "Outputs" },
@@ -52,10 +56,12 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
   return (
     <>
       <PageHeader
-        title={`${run.dag_run_id} · ${run.dag_id}`}
+        title={`${run.dag_id} ${runName(run, zone)}`}
         heading={
           <>
-            <span>{run.dag_run_id}</span>
+            <span title={run.dag_run_id}>
+              {run.dag_id} · {runName(run, zone)}
+            </span>
             <span className="text-base font-normal">
               <StateBadge state={run.state} />
             </span>
@@ -110,6 +116,7 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
         {tab === "timeline" && (
           <Loads query={timeline}>{(found) => <RunTimeline address={address} timeline={found} />}</Loads>
         )}
+        {tab === "graph" && <Loads query={timeline}>{(found) => <RunGraph timeline={found} />}</Loads>}
         {tab === "tasks" && <RunTasks address={address} />}
         {tab === "events" && (
           <PageBody>
@@ -126,7 +133,7 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
             <RunConf run={run} />
           </PageBody>
         )}
-        {tab === "timeline" && task !== undefined && timeline.data !== undefined && (
+        {(tab === "timeline" || tab === "graph") && task !== undefined && timeline.data !== undefined && (
           <Pane title={task.taskId} onClose={() => setSearch({ task: undefined })}>
             <TaskPane key={task.taskId} address={address} timeline={timeline.data} task={task} />
           </Pane>

@@ -154,7 +154,7 @@ function Legend({ isRunning }: { readonly isRunning: boolean }) {
           Expected
         </span>
       )}
-      <span className="ml-auto whitespace-nowrap max-lg:hidden">
+      <span className="ml-auto min-w-0 truncate max-lg:hidden">
         Ctrl wheel zooms, Shift wheel or drag moves
       </span>
     </footer>

@@ -61,9 +61,9 @@ export function FailurePane({
           }
         />
         <Choice
-          title="Run again with the current code"
+          title="Run again after a fix"
           hint="On the current version of the DAG"
-          action={<Button onClick={() => onClear(true)}>Clear on the current…</Button>}
+          action={<Button onClick={() => onClear(true)}>Clear on current…</Button>}
         />
         <Choice
           title="Go on without it"

@@ -30,8 +30,13 @@ function Chain({ address, depth }: { readonly address: TaskAddress; readonly dep
             <li className="flex items-center gap-2.5 pb-2">
               <StateGlyph state={state} />
               <span>
-                <code className="text-base">{address.taskId}</code> is{" "}
-                <b className="font-semibold">{lookOf(state).label.toLowerCase()}</b>
+                <code className="text-base">{address.taskId}</code>
+                {instances === null && (
+                  <>
+                    {" "}
+                    is <b className="font-semibold">{lookOf(state).label.toLowerCase()}</b>
+                  </>
+                )}
               </span>
             </li>
           )}

@@ -1,0 +1,54 @@
+/** The graph of a run's tasks, in their states. */
+import { lazy, Suspense, useMemo, useState } from "react";
+import { textOf, useSearchState } from "../../app/search.ts";
+import type { Timeline } from "../../timeline/timeline-data.ts";
+import { stateOf, worst } from "../../timeline/timeline-rows.ts";
+import { SearchBox } from "../../ui/field.tsx";
+import { Loading } from "../../ui/panels.tsx";
+
+const GraphView = lazy(() => import("../../graph/graph-view.tsx"));
+
+export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
+  const [search, setSearch] = useSearchState();
+  const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
+  const text = textOf(search, "q") ?? "";
+  const { structure, tasks } = timeline;
+  const nodeOf = useMemo(
+    () => (place: number) => {
+      const task = tasks[place]!;
+      return {
+        state: stateOf(task),
+        instances: task.map?.instances,
+        isRetried: (task.map?.tries ?? task.instances[0]?.tries ?? 0) > 1,
+      };
+    },
+    [tasks],
+  );
+  const worstOf = useMemo(
+    () => (places: readonly number[]) => worst(new Set(places.map((place) => stateOf(tasks[place]!)))),
+    [tasks],
+  );
+  return (
+    <div className="relative min-w-0 flex-1">
+      <Suspense fallback={<Loading label="Loading the graph" />}>
+        <GraphView
+          structure={structure}
+          stateOf={nodeOf}
+          worstOf={worstOf}
+          collapsed={collapsed}
+          onToggle={(group) => {
+            const next = new Set(collapsed);
+            if (!next.delete(group)) next.add(group);
+            setCollapsed(next);
+          }}
+          selected={textOf(search, "task")}
+          onSelect={(task) => setSearch({ task })}
+          text={text}
+        />
+      </Suspense>
+      <div className="absolute top-2 left-4 w-44">
+        <SearchBox label="Find a task" value={text} onChange={(q) => setSearch({ q })} />
+      </div>
+    </div>
+  );
+}
