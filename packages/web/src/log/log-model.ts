@@ -9,7 +9,8 @@ import { type LogLine, parseLine } from "./log-line.ts";
 type Index = components["schemas"]["UiLogIndex"];
 
 export interface LogSource {
-  index(after: number): Promise<Index>;
+  /** With the text of the last chunk, if it is wanted. */
+  index(after: number, withTail: boolean): Promise<Index>;
   /** The lines of a range of bytes. */
   text(from: number, to: number): Promise<string>;
 }
@@ -130,7 +131,7 @@ export class LogModel {
     try {
       for (let more = true; more; ) {
         const before = this.#size;
-        const index = await this.#source.index(before);
+        const index = await this.#source.index(before, !this.#isIndexed);
         this.#error = null;
         if (index.lines > 0) await this.#append(index, before);
         this.#isOver = index.is_over && !index.more;
@@ -153,6 +154,12 @@ export class LogModel {
     if (!isAdded)
       for (const [at, start] of index.chunk_starts.entries())
         this.#chunks.push({ firstLine: this.#lines + index.chunk_lines[at]!, start });
+    const newest = this.#chunks.at(-1);
+    // The first thing that is shown is the end.
+    if (!isAdded && newest !== undefined && index.tail !== null) {
+      newest.lines = splitLines(index.tail);
+      this.#kept.add(newest);
+    }
     const total = this.#lines + index.lines;
     if (total > this.#kinds.length) {
       const larger = new Uint8Array(Math.max(total, 2 * this.#kinds.length));

@@ -21,8 +21,15 @@ export function useTaskLog({ dagId, mapIndex, runId, taskId, tryNumber }: TryAdd
   const model = useMemo(
     () =>
       new LogModel({
-        index: async (after) =>
-          (await api.GET(LOG, { params: { path, query: { map_index: mapIndex, after } } })).data!,
+        index: async (after, withTail) =>
+          (
+            await api.GET(LOG, {
+              params: {
+                path,
+                query: { map_index: mapIndex, after, ...(withTail ? { tail: "true" as const } : {}) },
+              },
+            })
+          ).data!,
         text: async (from, to) =>
           (
             await api.GET(`${LOG}/text`, {

@@ -127,41 +127,47 @@ export async function searchLog(
   text: string,
   mostLines: number,
 ): Promise<LogMatches> {
-  // As it is stored: in JSON, in UTF-8. One character per byte keeps positions, and is the fastest to search.
-  const stored = Buffer.from(JSON.stringify(text).slice(1, -1)).toString("latin1");
-  const isExact = /[A-Z]/.test(text);
-  const needle = isExact ? stored : stored.toLowerCase();
+  const pattern = patternOf(text);
   const found: number[] = [];
   let total = 0;
+  /** The number of the line that begins at `counted`. */
   let line = 0;
   for await (const { bytes } of linesBetween(parts, 0)) {
+    // One character per byte keeps positions, and is the fastest to search.
     const own = bytes.toString("latin1");
-    const where = isExact ? own : own.toLowerCase();
     let counted = 0;
-    for (let at = 0; ; ) {
-      const match = where.indexOf(needle, at);
-      if (match < 0) break;
-      const begin = match === 0 ? 0 : where.lastIndexOf("\n", match - 1) + 1;
-      const end = where.indexOf("\n", match);
-      const message = where.indexOf('"message":', begin);
+    for (pattern.lastIndex = 0; pattern.test(own); ) {
+      const match = pattern.lastIndex - 1;
+      const begin = match === 0 ? 0 : own.lastIndexOf("\n", match - 1) + 1;
+      const end = own.indexOf("\n", match);
+      const message = own.indexOf(MESSAGE, begin);
       // Names and values before the message are the same in all lines.
-      if (message >= 0 && message < end && match < message + 10) {
-        at = message + 10;
+      if (message >= 0 && message < end && match < message + MESSAGE.length) {
+        pattern.lastIndex = message + MESSAGE.length;
         continue;
       }
-      for (
-        let next = own.indexOf("\n", counted);
-        next >= 0 && next < begin;
-        next = own.indexOf("\n", counted)
-      ) {
-        line++;
-        counted = next + 1;
-      }
+      for (; counted < begin; line++) counted = bytes.indexOf(NEWLINE, counted) + 1;
       total++;
       if (found.length < mostLines) found.push(line);
-      at = end + 1;
+      pattern.lastIndex = end + 1;
     }
-    for (let next = own.indexOf("\n", counted); next >= 0; next = own.indexOf("\n", next + 1)) line++;
+    for (; counted < bytes.length; line++) counted = bytes.indexOf(NEWLINE, counted) + 1;
   }
   return { total, lines: found };
+}
+
+const MESSAGE = '"message":';
+
+/** The text as it is stored: in JSON, in UTF-8. */
+function patternOf(text: string): RegExp {
+  const stored = Buffer.from(JSON.stringify(text).slice(1, -1)).toString("latin1");
+  const exact = stored.replace(/[.*+?^${}()|[\]\\/-]/g, "\\$&");
+  const isExact = /[A-Z]/.test(text);
+  // Letters of escapes such as \n are part of the JSON: they have one case.
+  const source = isExact ? exact : exact.replace(/\\.|[a-z]/g, (each) => caseless(each));
+  return new RegExp(source, "g");
+}
+
+function caseless(each: string): string {
+  return each.length > 1 ? each : `[${each}${each.toUpperCase()}]`;
 }

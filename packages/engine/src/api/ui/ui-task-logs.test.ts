@@ -49,6 +49,7 @@ describe("the index of a log", () => {
     }
     expect(texts.map((text) => text.split("\n").length - 1)).toEqual([2, 1, 1]);
     expect(texts.join("")).not.toContain("half");
+    expect((await get(`${LOG}/1?tail=true`)).tail).toBe(texts[2]);
     expect(texts[2]).toContain("grüße again");
   });
 

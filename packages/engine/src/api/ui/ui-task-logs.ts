@@ -5,8 +5,8 @@
 import type { FastifyReply } from "fastify";
 import { z } from "zod";
 import type { Resource } from "../server/context.ts";
-import { int, mapIndex, text } from "../server/fields.ts";
-import { TryLogReader } from "../task/log-files.ts";
+import { flag, int, mapIndex, text } from "../server/fields.ts";
+import { type LogPart, TryLogReader } from "../task/log-files.ts";
 import { indexLog, linesBetween, searchLog } from "../task/log-scan.ts";
 import { isOver, requireTry, tryParams } from "../task/task-logs.ts";
 import { bytes, UI_TAG } from "./columns.ts";
@@ -21,6 +21,7 @@ const offset = int(0, Number.MAX_SAFE_INTEGER);
 const indexQuery = z.strictObject({
   map_index: mapIndex.default(-1),
   after: offset.default(0).describe("The `size` of an earlier answer: only what was written since then."),
+  tail: flag.default(false).describe("With the text of the last chunk."),
 });
 const textQuery = z.strictObject({
   map_index: mapIndex.default(-1),
@@ -41,6 +42,7 @@ const indexDocument = z
     kinds: bytes.describe(
       "Base64, a byte per line. Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger.",
     ),
+    tail: z.string().nullable().describe("The text of the last chunk, on request."),
     more: z.boolean().describe("There is more after `size`: ask again."),
     is_over: z.boolean().describe("Nothing more will be written."),
   })
@@ -65,7 +67,10 @@ export const uiTaskLogs: Resource = (app, options) => {
       const row = await requireTry(options, params, query.map_index);
       const parts = await new TryLogReader(options.logs, row, params.try_number).parts();
       const found = await indexLog(parts, query.after, { chunkBytes: CHUNK_BYTES, mostBytes: MOST_INDEXED });
+      const last = found.chunkStarts.at(-1);
+      const tail = query.tail && last !== undefined ? await textBetween(parts, last, found.size) : null;
       return {
+        tail: tail?.toString("utf8") ?? null,
         size: found.size,
         lines: found.lines,
         chunk_lines: [...found.chunkLines],
@@ -84,11 +89,9 @@ export const uiTaskLogs: Resource = (app, options) => {
       const row = await requireTry(options, params, query.map_index);
       const parts = await new TryLogReader(options.logs, row, params.try_number).parts();
       const to = Math.min(query.to, query.from + MOST_READ);
-      const found: Buffer[] = [];
-      for await (const lines of linesBetween(parts, query.from, to)) found.push(lines.bytes);
       return (reply as unknown as FastifyReply)
         .type("application/x-ndjson")
-        .send(Buffer.concat(found)) as never;
+        .send(await textBetween(parts, query.from, to)) as never;
     },
   );
 
@@ -103,3 +106,9 @@ export const uiTaskLogs: Resource = (app, options) => {
     },
   );
 };
+
+async function textBetween(parts: readonly LogPart[], from: number, to: number): Promise<Buffer> {
+  const found: Buffer[] = [];
+  for await (const { bytes } of linesBetween(parts, from, to)) found.push(bytes);
+  return Buffer.concat(found);
+}

@@ -47,6 +47,8 @@ export default function TaskPage() {
   const map = Number(textOf(search, "map") ?? -1);
   const address = { dagId, runId, taskId, mapIndex: Number.isInteger(map) ? map : -1 };
   const instance = useInstance(address, true);
+  // At the same time, for the page of the instance.
+  useTries(address, true);
   const task = useDagTask(address);
   const isAbsent = instance.error instanceof ApiProblem && instance.error.status === 404;
   if (isAbsent && address.mapIndex < 0)
