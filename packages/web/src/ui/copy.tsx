@@ -35,7 +35,10 @@ export function CopyButton({ text, label = "Copy" }: { readonly text: string; re
 export function Copyable({ text }: { readonly text: string }) {
   return (
     <div className="flex min-w-0 items-center gap-1 rounded-md border border-line bg-raised pr-0.5 pl-2.5">
-      <code className="min-w-0 flex-1 overflow-x-auto py-1 whitespace-pre">{text}</code>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard */}
+      <code tabIndex={0} className="min-w-0 flex-1 overflow-x-auto py-1 whitespace-pre">
+        {text}
+      </code>
       <CopyButton text={text} />
     </div>
   );

@@ -1,18 +1,27 @@
 /** What happened to a DAG over time, and where? */
 import { useParams } from "@tanstack/react-router";
 import { Play } from "lucide-react";
-import { Suspense, useState } from "react";
+import { useState } from "react";
 import { TriggerDialog } from "../../actions/trigger/trigger-dialog.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { Button } from "../../ui/button.tsx";
-import { Loading, Loads } from "../../ui/panels.tsx";
+import { Loads } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
+import { AuditTab } from "./audit-tab.tsx";
+import { CodeTab } from "./code-tab.tsx";
 import { DagHeader } from "./dag-header.tsx";
+import { ImportError } from "./import-error.tsx";
 import { Overview } from "./overview.tsx";
+import { RunsTab } from "./runs-tab.tsx";
 
-const TABS = [{ id: "overview", label: "Overview" }] as const;
+const TABS = [
+  { id: "overview", label: "Overview" },
+  { id: "runs", label: "Runs" },
+  { id: "code", label: "Code" },
+  { id: "audit", label: "Audit" },
+] as const;
 
 export default function DagPage() {
   const { dagId } = useParams({ strict: false }) as { dagId: string };
@@ -37,10 +46,12 @@ export default function DagPage() {
             }
           />
           {isTriggering && <TriggerDialog dagId={dagId} onClose={() => setTriggering(false)} />}
+          {dag.has_import_errors && <ImportError dag={dag} />}
           <TabLinks label={`Parts of ${dagId}`} tabs={TABS} selected={tab} />
-          <Suspense fallback={<Loading />}>
-            <Overview dagId={dagId} />
-          </Suspense>
+          {tab === "overview" && <Overview dagId={dagId} />}
+          {tab === "runs" && <RunsTab dagId={dagId} />}
+          {tab === "code" && <CodeTab dag={dag} />}
+          {tab === "audit" && <AuditTab dagId={dagId} />}
         </>
       )}
     </Loads>

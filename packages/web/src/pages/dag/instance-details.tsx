@@ -9,6 +9,7 @@ import { Ago, Elapsed, Exact } from "../../time/time.tsx";
 import { buttonClass } from "../../ui/button.tsx";
 import { Facts } from "../../ui/page.tsx";
 import { Loads } from "../../ui/panels.tsx";
+import { TaskActions } from "./pane-actions.tsx";
 
 interface Instance {
   readonly dagId: string;
@@ -44,6 +45,7 @@ function Pages({
           {label}
         </Link>
       ))}
+      <TaskActions {...of} />
     </p>
   );
 }
@@ -130,8 +132,9 @@ function Mapped(of: Instance) {
         const ids = new Set(first.map(({ id }) => id));
         const shown = [...first, ...instances.filter(({ id }) => !ids.has(id))].slice(0, SHOWN);
         return (
-          <div className="py-3">
-            <p className="px-4 pb-1 font-medium">
+          <div className="flex flex-col gap-2 py-3">
+            <Pages of={of} tabs={[]} />
+            <p className="px-4 font-medium">
               {count(total ?? instances.length)} instances
               {first.length > 0 && (
                 <span className="text-danger">, {count(failed.data?.total_entries ?? 0)} failed</span>

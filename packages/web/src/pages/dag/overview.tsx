@@ -4,9 +4,10 @@ import { textOf, useSearchState } from "../../app/search.ts";
 import { gridRows } from "../../grid/grid-rows.ts";
 import { type GridSelection, GridView } from "../../grid/grid-view.tsx";
 import { useLive } from "../../live/live.ts";
-import { SearchBox, Select } from "../../ui/field.tsx";
+import { SearchBox } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
+import { Choice, RUN_STATES, RUN_TYPES } from "./choice.tsx";
 import { DagGraph } from "./dag-graph.tsx";
 import { Details } from "./details.tsx";
 import { Legend } from "./legend.tsx";
@@ -18,16 +19,6 @@ const VIEWS = [
   { value: "grid", label: "Grid" },
   { value: "graph", label: "Graph" },
 ] as const;
-const STATES = { success: "Success", failed: "Failed", running: "Running", queued: "Queued" } as const;
-const TYPES = {
-  scheduled: "Scheduled",
-  manual: "Manual",
-  backfill: "Backfill",
-  operator_triggered: "By a task",
-  asset_triggered: "By an asset",
-  signal_triggered: "By a signal",
-} as const;
-
 export function Overview({ dagId }: { readonly dagId: string }) {
   const [search, setSearch] = useSearchState();
   const view = VIEWS.find(({ value }) => value === search["view"])?.value ?? "grid";
@@ -77,13 +68,13 @@ export function Overview({ dagId }: { readonly dagId: string }) {
           />
           <Choice
             label="Trigger"
-            options={TYPES}
+            options={RUN_TYPES}
             value={filter.runType}
             onChange={(type) => setSearch({ type })}
           />
           <Choice
             label="State"
-            options={STATES}
+            options={RUN_STATES}
             value={filter.state}
             onChange={(state) => setSearch({ state })}
           />
@@ -147,31 +138,4 @@ function RunTopic({
 }) {
   useLive(`run:${dagId}/${runId}`, () => onRun(runId));
   return null;
-}
-
-function Choice({
-  label,
-  options,
-  value,
-  onChange,
-}: {
-  readonly label: string;
-  readonly options: Readonly<Record<string, string>>;
-  readonly value: string | undefined;
-  readonly onChange: (value: string | undefined) => void;
-}) {
-  return (
-    <Select
-      aria-label={label}
-      value={value ?? ""}
-      onChange={(event) => onChange(event.target.value || undefined)}
-    >
-      <option value="">{label}: any</option>
-      {Object.entries(options).map(([each, name]) => (
-        <option key={each} value={each}>
-          {name}
-        </option>
-      ))}
-    </Select>
-  );
 }

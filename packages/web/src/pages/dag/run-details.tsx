@@ -12,6 +12,7 @@ import { Ago, Elapsed, Exact } from "../../time/time.tsx";
 import { cx } from "../../ui/class-names.ts";
 import { Facts } from "../../ui/page.tsx";
 import { Loads } from "../../ui/panels.tsx";
+import { RunActions } from "./pane-actions.tsx";
 import { type RunTask, runTasks } from "./run-tasks.ts";
 
 export function RunDetails({
@@ -54,6 +55,7 @@ export function RunDetails({
               ))}
             </ul>
           )}
+          <RunActions dagId={dagId} runId={runId} state={data.state} />
           <div className="px-4">
             <Facts
               rows={[

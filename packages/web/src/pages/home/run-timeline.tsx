@@ -14,7 +14,8 @@ import { type Bar, type PlacedBar, placeBars, type Scale, ticks, xOf } from "./t
 
 const AXIS = 20;
 const HISTOGRAM = 34;
-const ROW = 20;
+/** A target of the pointer is at least 24 px high. */
+const ROW = 24;
 const BAR = 12;
 /** Time after now, for the next runs. */
 const AHEAD = 0.06;

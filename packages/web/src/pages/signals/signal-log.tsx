@@ -38,7 +38,7 @@ export function SignalLog() {
       },
     },
     {
-      initialPageParam: "",
+      initialPageParam: undefined as string | undefined,
       getNextPageParam: (last) => last.next_cursor ?? undefined,
       placeholderData: keepPreviousData,
     },

@@ -1,0 +1,201 @@
+/** The runs of a DAG as a list, with actions on a selection of them. */
+import { keepPreviousData } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useMemo, useState } from "react";
+import { type RunAction, RunActionDialog } from "../../actions/run-actions.tsx";
+import { $api } from "../../api/client.ts";
+import type { components } from "../../api/schema.gen.ts";
+import { runPath } from "../../app/paths.ts";
+import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
+import { StateBadge } from "../../state/glyph.tsx";
+import { count } from "../../time/format.ts";
+import { Ago, Elapsed, Exact } from "../../time/time.tsx";
+import { Button } from "../../ui/button.tsx";
+import { type Column, DataTable } from "../../ui/data-table.tsx";
+import { ListFooter } from "../../ui/list-footer.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
+import { Choice, RUN_STATES, RUN_TYPES } from "./choice.tsx";
+
+type Run = components["schemas"]["DAGRunResponse"];
+
+const RUNS = "/api/v2/dags/{dag_id}/dagRuns";
+const PAGE = 100;
+const ACTIONS: readonly (readonly [RunAction, string])[] = [
+  ["clear", "Clear"],
+  ["retry", "Clear failed tasks"],
+  ["mark", "Mark"],
+  ["cancel", "Cancel"],
+  ["delete", "Delete"],
+];
+
+export function RunsTab({ dagId }: { readonly dagId: string }) {
+  const [search, setSearch] = useSearchState();
+  const state = textOf(search, "state");
+  const type = textOf(search, "type");
+  const orderBy = textOf(search, "sort") ?? "-run_after";
+  const list = $api.useInfiniteQuery(
+    "get",
+    RUNS,
+    {
+      params: {
+        path: { dag_id: dagId },
+        query: {
+          limit: PAGE,
+          order_by: orderBy,
+          ...(state !== undefined && { state: [state] as never }),
+          ...(type !== undefined && { run_kind: [type] as never }),
+        },
+      },
+    },
+    {
+      pageParamName: "cursor",
+      initialPageParam: "",
+      getNextPageParam: (last) => last.next_cursor ?? undefined,
+      placeholderData: keepPreviousData,
+    },
+  );
+  useReload(`dag:${dagId}`, [RUNS]);
+  const rows = useMemo(() => (list.data?.pages ?? []).flatMap((page) => page.dag_runs), [list.data]);
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const [action, setAction] = useState<RunAction>();
+  const chosen = rows.filter(({ dag_run_id }) => selected.has(dag_run_id));
+  return (
+    <>
+      <div className="flex flex-wrap items-center gap-2 px-4 py-2">
+        <Choice
+          label="Trigger"
+          options={RUN_TYPES}
+          value={type}
+          onChange={(value) => setSearch({ type: value })}
+        />
+        <Choice
+          label="State"
+          options={RUN_STATES}
+          value={state}
+          onChange={(value) => setSearch({ state: value })}
+        />
+        {chosen.length > 0 && (
+          <fieldset className="ml-auto flex flex-wrap items-center gap-2">
+            <legend className="sr-only">Actions on the selection</legend>
+            <span className="text-muted">{count(chosen.length)} selected:</span>
+            {ACTIONS.map(([each, label]) => (
+              <Button
+                key={each}
+                kind={each === "delete" ? "danger" : "plain"}
+                onClick={() => setAction(each)}
+              >
+                {label}…
+              </Button>
+            ))}
+          </fieldset>
+        )}
+      </div>
+      {action !== undefined && (
+        <RunActionDialog
+          action={action}
+          runs={chosen.map(({ dag_run_id }) => ({ dagId, runId: dag_run_id }))}
+          onClose={() => {
+            setAction(undefined);
+            void list.refetch();
+          }}
+        />
+      )}
+      <div className="min-h-0 flex-1 border-t border-line">
+        <Loads query={list}>
+          {() =>
+            rows.length === 0 ? (
+              <Empty
+                title={state || type ? "No run matches these filters" : `${dagId} has not run yet`}
+                command={`tradewind dags trigger ${dagId}`}
+              />
+            ) : (
+              <DataTable
+                fixed
+                label={`Runs of ${dagId}`}
+                columns={columnsOf(dagId)}
+                rows={rows}
+                rowKey={({ dag_run_id }) => dag_run_id}
+                orderBy={orderBy}
+                onOrderBy={(value) => setSearch({ sort: value })}
+                selection={{
+                  isSelected: ({ dag_run_id }) => selected.has(dag_run_id),
+                  onToggle: (toggled, isSelected) =>
+                    setSelected((before) => {
+                      const after = new Set(before);
+                      for (const { dag_run_id } of toggled)
+                        if (isSelected) after.add(dag_run_id);
+                        else after.delete(dag_run_id);
+                      return after;
+                    }),
+                }}
+                footer={
+                  <ListFooter
+                    shown={rows.length}
+                    total={list.data?.pages[0]?.total_entries}
+                    hasMore={list.hasNextPage}
+                    isLoading={list.isFetchingNextPage}
+                    onMore={list.fetchNextPage}
+                  />
+                }
+              />
+            )
+          }
+        </Loads>
+      </div>
+    </>
+  );
+}
+
+function columnsOf(dagId: string): readonly Column<Run>[] {
+  return [
+    { id: "state", header: "State", width: "120px", cell: ({ state }) => <StateBadge state={state} /> },
+    {
+      id: "run",
+      header: "Run",
+      cell: ({ dag_run_id: runId, logical_date: date }) => (
+        <Link to={runPath(dagId, runId)} title={runId} className="block truncate font-medium hover:underline">
+          {date === null ? <span className="font-mono">{runId}</span> : <Exact at={date} />}
+        </Link>
+      ),
+    },
+    {
+      id: "kind",
+      header: "Triggered by",
+      width: "170px",
+      from: "md",
+      cell: ({ run_kind: kind, triggering_user_name: user }) => (
+        <span className="block truncate">
+          {RUN_TYPES[kind]}
+          {user !== null && <span className="text-muted"> · {user}</span>}
+        </span>
+      ),
+    },
+    {
+      id: "version",
+      header: "Version",
+      width: "80px",
+      from: "lg",
+      cell: ({ dag_versions: versions }) =>
+        versions.map(({ version_number }) => `v${version_number}`).join(", "),
+    },
+    {
+      id: "note",
+      header: "Note",
+      from: "xl",
+      cell: ({ end_reason: reason, note }) => (
+        <span className="block truncate text-muted" title={note ?? reason ?? undefined}>
+          {note ?? reason?.replaceAll("_", " ")}
+        </span>
+      ),
+    },
+    {
+      ...{ id: "started", header: "Started", width: "130px", sort: "start_date", numeric: true },
+      cell: ({ start_date }) => <Ago at={start_date} fallback="not yet" />,
+    },
+    {
+      ...{ id: "took", header: "Took", width: "100px", sort: "duration", numeric: true },
+      cell: ({ end_date, start_date }) => <Elapsed from={start_date} to={end_date} />,
+    },
+  ];
+}

@@ -1,0 +1,57 @@
+/** Every page in a real browser: it loads, reaches nothing but its server, is accessible, and fits a narrow screen. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { violations } from "./support/axe.ts";
+import { Site } from "./support/site.ts";
+
+let site: Site;
+
+beforeAll(async () => {
+  site = await Site.open();
+  await site.run("orders", "first", { fails: false });
+  await site.run("orders", "broken");
+  await site.call("POST", "/api/v2/variables", { key: "region", value: "eu" });
+  await site.call("POST", "/api/v2/connections", { connection_id: "warehouse", conn_type: "postgres" });
+}, 120_000);
+afterAll(() => site?.close());
+
+/** Address, and a text that its content has. */
+const PAGES: readonly (readonly [string, RegExp])[] = [
+  ["/", /Needs attention/],
+  ["/dags", /orders/],
+  ["/dags/orders", /check/],
+  ["/dags/orders/runs/broken", /check/],
+  ["/dags/orders/runs/broken/tasks/check", /3 of 3 orders have no customer/],
+  ["/waiting", /partner\.landed/],
+  ["/signals", /Log/],
+  ["/backfills", /No backfill is open/],
+  ["/pools", /default_pool/],
+  ["/connections", /warehouse/],
+  ["/variables", /region/],
+  ["/system", /scheduler/],
+  ["/errors", /Every file loads/],
+  ["/audit", /create/i],
+  ["/settings", /Time zone/],
+  ["/no-such-page", /There is no such page/],
+];
+
+describe.each(PAGES)("%s", (path, text) => {
+  it.each(["light", "dark"] as const)("is accessible (%s)", async (scheme) => {
+    const page = await site.visit(path, { scheme });
+    await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor();
+    expect(await violations(page)).toEqual([]);
+    expect(await page.title()).toMatch(/· Tradewind$|^Tradewind$/);
+    await page.context().close();
+  });
+
+  it("fits a screen of 390 px", async () => {
+    const page = await site.visit(path, { width: 390 });
+    await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor();
+    const widest = await page.evaluate(() => document.documentElement.scrollWidth);
+    expect(widest).toBeLessThanOrEqual(390);
+    await page.context().close();
+  });
+});
+
+it("requests nothing from another origin, and logs no error", () => {
+  expect(site.complaints).toEqual([]);
+});
