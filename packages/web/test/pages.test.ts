@@ -19,6 +19,7 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
   ["/", /Needs attention/],
   ["/dags", /orders/],
   ["/dags/orders", /check/],
+  ["/runs", /broken/],
   ["/dags/orders/runs/broken", /check/],
   ["/dags/orders/runs/broken/tasks/check", /3 of 3 orders have no customer/],
   ["/waiting", /partner\.landed/],

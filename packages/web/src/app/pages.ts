@@ -8,6 +8,7 @@ import {
   Home,
   Hourglass,
   type LucideIcon,
+  Rows3,
   ScrollText,
   Settings,
   Variable,
@@ -28,6 +29,7 @@ export interface PageEntry {
 export const PAGES: readonly PageEntry[] = [
   { to: "/", label: "Home", icon: Home, key: "h", group: "work" },
   { to: "/dags", label: "DAGs", icon: Workflow, key: "d", group: "work" },
+  { to: "/runs", label: "Runs", icon: Rows3, key: "r", group: "work" },
   { to: "/waiting", label: "Waiting", icon: Hourglass, key: "w", group: "work" },
   { to: "/signals", label: "Signals", icon: Activity, key: "s", group: "work" },
   { to: "/backfills", label: "Backfills", icon: CalendarClock, key: "b", group: "work" },

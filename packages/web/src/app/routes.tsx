@@ -21,6 +21,7 @@ function page<Path extends string>(path: Path, load: () => Promise<{ default: ()
 const routes = [
   page("/", () => import("../pages/home/home-page.tsx")),
   page("/dags/$dagId", () => import("../pages/dag/dag-page.tsx")),
+  page("/runs", () => import("../pages/runs/runs-page.tsx")),
   page("/dags/$dagId/runs/$runId", () => import("../pages/run/run-page.tsx")),
   page("/dags/$dagId/runs/$runId/tasks/$taskId", () => import("../pages/task/task-page.tsx")),
   page("/dags", () => import("../pages/dags/dags-page.tsx")),

@@ -79,12 +79,3 @@ export function medianMs(instances: readonly Instance[]): number | null {
     .sort((a, b) => a - b);
   return found.length === 0 ? null : found[found.length >> 1]! * 1_000;
 }
-
-export function taskPath({ dagId, mapIndex, runId, taskId }: TaskAddress): string {
-  const map = mapIndex >= 0 ? `?map=${mapIndex}` : "";
-  return `${runPath(dagId, runId)}/tasks/${encodeURIComponent(taskId)}${map}`;
-}
-
-export function runPath(dagId: string, runId: string): string {
-  return `/dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(runId)}`;
-}
