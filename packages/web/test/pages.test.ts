@@ -28,7 +28,7 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
   ["/pools", /default_pool/],
   ["/connections", /warehouse/],
   ["/variables", /region/],
-  ["/system", /scheduler/],
+  ["/system", /Scheduler/],
   ["/errors", /Every file loads/],
   ["/audit", /create/i],
   ["/settings", /Time zone/],

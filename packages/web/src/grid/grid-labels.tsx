@@ -3,7 +3,7 @@ import { ChevronDown, ChevronRight } from "lucide-react";
 import { memo, type Ref } from "react";
 import { duration } from "../time/format.ts";
 import { cx } from "../ui/class-names.ts";
-import { AXIS, BARS, HEAD, LABELS, MARK, ROW } from "./grid-layout.ts";
+import { AXIS, BARS, HEAD, MARK, ROW } from "./grid-layout.ts";
 import type { BarScale } from "./grid-painter.ts";
 import type { GridRow } from "./grid-rows.ts";
 
@@ -20,6 +20,7 @@ export const GridLabels = memo(function GridLabels({
   failures,
   selectedTask,
   inner,
+  width,
   onTask,
   onToggle,
 }: LabelActions & {
@@ -29,9 +30,10 @@ export const GridLabels = memo(function GridLabels({
   readonly failures: readonly number[];
   readonly selectedTask: string | undefined;
   readonly inner: Ref<HTMLDivElement>;
+  readonly width: number;
 }) {
   return (
-    <div className="absolute bottom-0 left-0 overflow-hidden" style={{ top: HEAD, width: LABELS }}>
+    <div className="absolute bottom-0 left-0 overflow-hidden" style={{ top: HEAD, width }}>
       <div ref={inner} className="absolute inset-x-0 top-0 will-change-transform">
         {rows.slice(first, last).map((row, offset) => (
           <button
@@ -89,15 +91,19 @@ export const GridLabels = memo(function GridLabels({
 });
 
 /** The scale of the bars, and how many tasks there are. */
-export function GridHead({ scale, tasks }: { readonly scale: BarScale; readonly tasks: number }) {
+export function GridHead({
+  scale,
+  tasks,
+  width,
+}: {
+  readonly scale: BarScale;
+  readonly tasks: number;
+  readonly width: number;
+}) {
   const y = (ms: number) => MARK + BARS * (1 - ms / scale.most) - 9;
   const usualAt = scale.usual === null ? null : y(scale.usual);
   return (
-    <div
-      aria-hidden
-      className="absolute top-0 left-0 text-sm text-faint"
-      style={{ width: LABELS, height: HEAD }}
-    >
+    <div aria-hidden className="absolute top-0 left-0 text-sm text-faint" style={{ width, height: HEAD }}>
       <span className="absolute right-2" style={{ top: MARK - 9 }}>
         {duration(scale.most)}
       </span>

@@ -7,7 +7,11 @@ export const BARS = 68;
 export const KIND = 8;
 export const AXIS = 20;
 export const HEAD = MARK + BARS + KIND + AXIS;
-export const LABELS = 208;
+
+/** Of the names, in a grid of this width. */
+export function labelsWidth(width: number): number {
+  return width < 560 ? 132 : 208;
+}
 
 const LEAST_STEP = 11;
 const MOST_STEP = 22;

@@ -143,7 +143,7 @@ export class GridPainter {
     context.textAlign = "center";
     context.fillStyle = paint.color("--faint");
     for (const [index, text] of dates) {
-      if (index < first - 4 || index > last + 4) continue;
+      if (index < first || index >= last) continue;
       const half = context.measureText(text).width / 2;
       const middle = xOf(scene, index) + scene.step / 2 - 1;
       context.fillText(text, Math.min(scene.width - half, Math.max(half, middle)), HEAD - 10);

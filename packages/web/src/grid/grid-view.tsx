@@ -13,7 +13,7 @@ import {
   type Cell,
   cellAt,
   HEAD,
-  LABELS,
+  labelsWidth,
   moved,
   ROW,
   revealed,
@@ -63,7 +63,8 @@ export function GridView({
   const current = useRef<Cell | null>(null);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [range, setRange] = useState<readonly [number, number]>([0, CHUNK * 2]);
-  const width = Math.max(0, size.width - LABELS);
+  const labelled = labelsWidth(size.width);
+  const width = Math.max(0, size.width - labelled);
   const step = stepFor(width, model.columns.length);
   const columns = model.columns;
 
@@ -206,21 +207,21 @@ export function GridView({
 
   return (
     <div ref={scroller} onScroll={onScroll} className="relative h-full overflow-auto">
-      <div style={{ width: LABELS + columns.length * step, height: HEAD + rows.length * ROW + 8 }}>
+      <div style={{ width: labelled + columns.length * step, height: HEAD + rows.length * ROW + 8 }}>
         <div
           ref={layer}
           className="sticky top-0 left-0 overflow-hidden"
           style={size}
           onPointerMove={(event) => {
             const box = event.currentTarget.getBoundingClientRect();
-            const [x, y] = [event.clientX - box.left - LABELS, event.clientY - box.top];
+            const [x, y] = [event.clientX - box.left - labelled, event.clientY - box.top];
             const scene = sceneNow();
             const row = Math.floor((y - HEAD + scene.scrollTop) / ROW);
             show(x < 0 ? (y > HEAD && row < rows.length ? { row, column: -1 } : null) : cellAt(scene, x, y));
           }}
           onPointerLeave={() => show(null)}
         >
-          <GridHead scale={scale} tasks={model.tasks.length} />
+          <GridHead scale={scale} tasks={model.tasks.length} width={labelled} />
           <GridLabels
             rows={rows}
             first={range[0]}
@@ -228,6 +229,7 @@ export function GridView({
             failures={failures}
             selectedTask={selection.taskId}
             inner={labels}
+            width={labelled}
             onTask={(taskId) => onSelect({ runId: selection.runId, taskId })}
             onToggle={onToggle}
           />
@@ -242,7 +244,7 @@ export function GridView({
             onKeyDown={onKeyDown}
             onBlur={() => show(null)}
             className="absolute top-0 bottom-0"
-            style={{ left: LABELS, width }}
+            style={{ left: labelled, width }}
           >
             <canvas ref={marks} aria-hidden className="absolute inset-0" />
             <canvas ref={cells} aria-hidden className="absolute inset-0" />

@@ -79,7 +79,6 @@ export function DataTable<Row>({
   const items = virtual.getVirtualItems();
   const above = items[0]?.start ?? 0;
   const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
-  const width = columns.length + (selection ? 1 : 0);
   const all = selection !== undefined && rows.length > 0 && rows.every(selection.isSelected);
   return (
     <section
@@ -170,15 +169,9 @@ export function DataTable<Row>({
             );
           })}
           {below > 0 && <tr aria-hidden style={{ height: below }} />}
-          {footer !== undefined && (
-            <tr>
-              <td colSpan={width} className="px-2.5 py-2">
-                {footer}
-              </td>
-            </tr>
-          )}
         </tbody>
       </table>
+      {footer !== undefined && <div className="px-2.5 py-2">{footer}</div>}
     </section>
   );
 }

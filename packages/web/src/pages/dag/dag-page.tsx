@@ -1,12 +1,13 @@
 /** What happened to a DAG over time, and where? */
-import { useParams } from "@tanstack/react-router";
+import { Link, useParams } from "@tanstack/react-router";
 import { Play } from "lucide-react";
 import { useState } from "react";
 import { TriggerDialog } from "../../actions/trigger/trigger-dialog.tsx";
 import { $api } from "../../api/client.ts";
+import { pagePath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
-import { Button } from "../../ui/button.tsx";
+import { Button, buttonClass } from "../../ui/button.tsx";
 import { Loads } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
 import { AuditTab } from "./audit-tab.tsx";
@@ -39,10 +40,21 @@ export default function DagPage() {
           <DagHeader
             dag={dag}
             actions={
-              <Button kind="primary" onClick={() => setTriggering(true)}>
-                <Play aria-hidden />
-                Trigger
-              </Button>
+              <>
+                {dag.is_backfillable && (
+                  <Link
+                    to={pagePath("backfills")}
+                    search={{ dag: dagId, create: "1" } as never}
+                    className={buttonClass()}
+                  >
+                    Backfill
+                  </Link>
+                )}
+                <Button kind="primary" onClick={() => setTriggering(true)}>
+                  <Play aria-hidden />
+                  Trigger
+                </Button>
+              </>
             }
           />
           {isTriggering && <TriggerDialog dagId={dagId} onClose={() => setTriggering(false)} />}

@@ -2,7 +2,7 @@ import { Ago } from "../../time/time.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { Alive } from "./alive.tsx";
-import type { Job } from "./system.ts";
+import { type Job, serviceName } from "./system.ts";
 
 export function Services({ jobs }: { readonly jobs: readonly Job[] }) {
   if (jobs.length === 0)
@@ -18,7 +18,7 @@ const COLUMNS: readonly Column<Job>[] = [
   {
     id: "kind",
     header: "Service",
-    cell: ({ job_type }) => <span className="font-medium">{job_type?.replaceAll("_", " ")}</span>,
+    cell: ({ job_type }) => <span className="font-medium">{serviceName(job_type)}</span>,
   },
   { id: "id", header: "Id", numeric: true, width: "60px", cell: ({ id }) => id },
   { id: "alive", header: "State", width: "140px", cell: (job) => <Alive isAlive={job.is_alive} /> },

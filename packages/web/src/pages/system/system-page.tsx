@@ -8,6 +8,7 @@ import { type Tab, TabLinks } from "../../ui/tabs.tsx";
 import { Executors } from "./executors.tsx";
 import { Problems } from "./problems.tsx";
 import { Services } from "./services.tsx";
+import { serviceName } from "./system.ts";
 import { Triggerers } from "./triggerers.tsx";
 import { Workers } from "./workers.tsx";
 
@@ -23,7 +24,7 @@ export default function SystemPage() {
   const workers = $api.useQuery("get", "/api/v2/workers", { params: { query: { limit: 200 } } });
   const health = $api.useQuery("get", "/api/v2/monitor/health");
   useReload("jobs", ["/api/v2/jobs", "/api/v2/executors", "/api/v2/workers", "/api/v2/monitor/health"]);
-  const triggerers = jobs.data?.jobs.filter(({ job_type }) => job_type === "triggerer");
+  const triggerers = jobs.data?.jobs.filter(({ job_type }) => serviceName(job_type) === "Triggerer");
   const tabs: readonly Tab[] = [
     { id: "services", label: "Services", count: jobs.data?.total_entries },
     { id: "executors", label: "Executors", count: executors.data?.total_entries },
