@@ -74,5 +74,6 @@ export * from "./timeline/critical-path.ts";
 export * from "./timeline/intervals.ts";
 export * from "./timeline/projection.ts";
 export type { PastInstance } from "./timeline/stints.ts";
+export * from "./trigger/approval.ts";
 export { unifiedDiff } from "./version/line-diff.ts";
 export { diffVersions, isSameShape } from "./version/version-diff.ts";
