@@ -6,7 +6,7 @@ export * from "./calendar/backfill.ts";
 export * from "./calendar/backoff.ts";
 export { Cron, validateCron } from "./calendar/cron.ts";
 export { cronWords } from "./calendar/cron-words.ts";
-export { type RangeEnd, rangeInstants, zoneOf } from "./calendar/day-range.ts";
+export { dayStarts, type RangeEnd, rangeInstants, zoneOf } from "./calendar/day-range.ts";
 export * from "./calendar/latest.ts";
 export { waitEndsAt } from "./calendar/moments.ts";
 export { isTimeSchedule, type TimeSchedule } from "./calendar/ticks.ts";
