@@ -44,6 +44,7 @@ export { type Cancel, type Command, GRACE_MS, isStopped } from "./run/commands.t
 export { DEFAULT_QUEUE } from "./run/default-queue.ts";
 export * from "./run/errors.ts";
 export { failingReason } from "./run/failing.ts";
+export { failureFingerprint } from "./run/failure-fingerprint.ts";
 export { firstFailure } from "./run/first-failure.ts";
 export { haltedAs } from "./run/halting.ts";
 export { beginAgain, type EditableRow, isImpliedEnd } from "./run/implied-ends.ts";

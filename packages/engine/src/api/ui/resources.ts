@@ -5,6 +5,7 @@ import { uiCalendar } from "./ui-calendar.ts";
 import { uiDags } from "./ui-dags.ts";
 import { uiGrid } from "./ui-grid.ts";
 import { uiHome } from "./ui-home.ts";
+import { uiSameError } from "./ui-same-error.ts";
 import { uiTimeline } from "./ui-timeline.ts";
 import { uiTrends } from "./ui-trends.ts";
 
@@ -13,6 +14,7 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiDags,
   uiGrid,
   uiHome,
+  uiSameError,
   uiStream,
   uiTimeline,
   uiTrends,
