@@ -57,7 +57,7 @@ export interface FailedTry {
   readonly reason: string | null;
 }
 
-/** The current try counts if it has failed for good. */
+/** The current try counts if no try follows its failure. */
 const TRY = statement(
   "ui-failed-try",
   `SELECT try_number, reason FROM (
