@@ -189,6 +189,24 @@ describe("launching", () => {
     expect(server.count("POST", nameOf(id))).toBe(1);
   });
 
+  it("adopts a pod whose scheduler died between its creation and the answer", async () => {
+    const first = await start();
+    server.intercept = ({ method }) => {
+      if (method !== "POST") return undefined;
+      void first.stop();
+      return "lose";
+    };
+    const id = await submit(first);
+    await created(id);
+    await first.stop();
+    server.intercept = () => undefined;
+    await start({ sweepMs: 50 });
+    await created(await submitUnlaunched());
+    expect(server.count("POST", nameOf(id))).toBe(1);
+    terminated(id, 137, "OOMKilled");
+    expect(await endOf(id)).toEqual(failure("TASK_OUT_OF_MEMORY", "OOMKilled"));
+  });
+
   it("reports why pods cannot be created, e.g. a used-up quota", async () => {
     const executor = await start();
     const message = 'pods "x" is forbidden: exceeded quota: team, requested: pods=1';
