@@ -16,7 +16,7 @@ beforeAll(async () => {
   rig = await SchedulerRig.open();
   await rig.publish({
     "asks.ts": `
-      import { dag } from "tradewind";
+      import { dag, on, signal, TimeDeltaTrigger } from "tradewind";
       import { z } from ${JSON.stringify(createRequire(import.meta.url).resolve("zod"))};
       const Target = z.object({
         region: z.enum(["eu", "us"]),
@@ -49,6 +49,14 @@ beforeAll(async () => {
         d.approval("skips", { timeout: "300ms", onTimeout: "skip" });
         d.approval("approves", { timeout: "300ms", onTimeout: "approve" });
         d.approval("answers", { timeout: "300ms", form: Target, onTimeout: { answer: { region: "us" } } });
+      });
+      const states = signal<{ approval: { waitsFor: string } }>("quiet/*", undefined, { namespace: "task" });
+      export const asks = dag("asks", { schedule: on(states.where({ state: "deferred", approval: {} })) }, (d) => {
+        d.task("text", (_, ctx) => ctx.params.signal.key + " waits for " + ctx.params.signal.value.approval.waitsFor);
+      });
+      export const quiet = dag("quiet", (d) => {
+        const first = d.trigger("first", new TimeDeltaTrigger({ delta: "1ms" }));
+        d.approval("ok", { after: first, title: "Publish?" });
       });
       export const regions = dag("regions", (d) => {
         d.mapGroup("each", { over: ["eu", "us"], label: (region) => region }, (g, region) => {
@@ -355,4 +363,18 @@ describe("the list", () => {
       "triggers without waits to be deleted",
     );
   });
+});
+
+it("starts a DAG that listens for approvals, and not for other waits", async () => {
+  const run = await rig.trigger("quiet");
+  const { ok } = await open("quiet", run, 1);
+  const asks = () =>
+    rig.db.rows<{ id: number }>(adhoc("SELECT id FROM dag_run WHERE dag_id = 'asks' AND state = 'success'"));
+  await rig.until(async () => (await asks()).length > 0, "the run of the listening DAG");
+  const { run_id } = await rig.run(run);
+  await answer(ok!.id, { decision: "approve" });
+  expect(await rig.ended(run)).toBe("success");
+  const ids = await asks();
+  expect(ids).toHaveLength(1);
+  expect(await rig.output(ids[0]!.id, "text")).toBe(`quiet/${run_id}/ok waits for an answer to "Publish?"`);
 });
