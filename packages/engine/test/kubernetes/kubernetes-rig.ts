@@ -218,6 +218,14 @@ spec:
       image: example/tasks:1
       env: [{ name: TRADEWIND_LOG_LEVEL, value: debug }]
       resources: { limits: { memory: 1Gi } }
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: large
+  labels: { team: research }
+spec:
+  containers: [{ name: task, image: example/large:1 }]
 `;
 
 const rigs: KubernetesRig[] = [];
