@@ -180,7 +180,7 @@ export class LiveHome implements LiveSource {
   }
 
   async read(): Promise<Reading> {
-    if (performance.now() - this.#readAt > this.sweepMs) this.#parts.add("lateness");
+    if (performance.now() - this.#readAt > this.sweepMs - 1_000) this.#parts.add("lateness");
     const parts = [...this.#parts];
     this.#parts.clear();
     if (parts.length === 0) return { messages: [] };

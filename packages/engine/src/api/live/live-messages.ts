@@ -171,7 +171,9 @@ const homeMessage = z.object({
 });
 
 export const liveMessage = z
-  .discriminatedUnion("topic", [
+  .union([
+    runMessage,
+    dagMessage,
     runsMessage,
     dagsMessage,
     signalsMessage,
@@ -185,8 +187,6 @@ export const liveMessage = z
     auditMessage,
     homeMessage,
   ])
-  .or(runMessage)
-  .or(dagMessage)
   .meta({ id: "LiveMessage" });
 
 export type LiveMessage = z.output<typeof liveMessage>;
