@@ -88,7 +88,22 @@ const signalsMessage = z.object({
 
 const waitingMessage = z.object({ topic: z.literal("waiting") });
 
-const approvalsMessage = z.object({ topic: z.literal("approvals") });
+const approvalsMessage = z.object({
+  topic: z.literal("approvals"),
+  open: z.number().describe("At most 1,000: there may be more."),
+  opened: z.array(
+    z
+      .object({
+        id: z.number(),
+        dag_id: z.string(),
+        run_id: z.string(),
+        task_id: z.string(),
+        map_index: z.number(),
+      })
+      .meta({ id: "LiveApproval" }),
+  ),
+  closed: z.array(z.number()).describe("Ids of those that were answered, timed out or cancelled."),
+});
 
 const errorsMessage = z.object({
   topic: z.literal("errors"),
