@@ -6,7 +6,7 @@ import { z } from "zod";
 import { ALL_RUN_STATES, ALL_TASK_STATES } from "../../model/index.ts";
 import { nullableDate } from "../server/fields.ts";
 
-/** Entries of one message; with more changes, `more` is set. */
+/** Entries of one message; more are in further messages, or `more` is set. */
 export const MOST_ENTRIES = 500;
 
 const runState = z.enum(ALL_RUN_STATES as [string, ...string[]]);

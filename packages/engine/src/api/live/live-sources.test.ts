@@ -46,7 +46,7 @@ test("runs: many changed runs are several messages", async () => {
   expect(sizes).toEqual([500, 500, 200]);
 });
 
-test("tasks: more than a message lists are announced as more", async () => {
+test("tasks: many are several messages, and more than are kept are announced as more", async () => {
   watched.add(["run:etl/big"], 0);
   const id = await tw.addRun("etl", { runId: "big" });
   await tw.sql(
@@ -60,9 +60,16 @@ test("tasks: more than a message lists are announced as more", async () => {
   const first = await source.read(tw.database, watched);
   expect(first.messages).toMatchObject([{ topic: "run:etl/big", tasks: [], more: true }]);
   for (let n = 0; n < 600; n++) source.onSignal(signal("task", "etl/big/a", { mapIndex: n }), watched);
-  const [message] = (await source.read(tw.database, watched)).messages;
-  expect(message).toMatchObject({ topic: "run:etl/big", more: true });
-  expect(message && "tasks" in message && message.tasks).toHaveLength(500);
+  const sizes = async () =>
+    (await source.read(tw.database, watched)).messages.map((message) =>
+      "tasks" in message ? [message.tasks.length, message.more] : message.topic,
+    );
+  expect(await sizes()).toEqual([
+    [500, false],
+    [100, false],
+  ]);
+  for (let n = 0; n <= 10_000; n++) source.onSignal(signal("task", "etl/big/a", { mapIndex: n }), watched);
+  expect((await sizes())[0]).toEqual([500, true]);
 });
 
 test("tasks: one that is no longer about to run is found without a signal", async () => {
