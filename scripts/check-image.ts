@@ -179,11 +179,10 @@ function context(): readonly string[] {
 /** Starts the image's command with a DAG in its DAG folder, until the DAG has run. */
 async function runDag(stage: Stage): Promise<void> {
   const { env, folder: cwd } = stage;
-  const [entry = "", ...fixed] = stage.entry;
-  const program = join(stage.root, "usr/local/bin", entry);
+  const [program = "", ...fixed] = stage.entry;
   const options = { cwd, env, ...account };
   for (const role of ["scheduler", "api", "triggerer", "dag-processor", "worker", "db"])
-    execFileSync(program, [role, "--help"], { ...options, stdio: "ignore" });
+    execFileSync(program, [...fixed, role, "--help"], { ...options, stdio: "ignore" });
   if (globSync(join(stage.root, "opt/tradewind/packages/*/src")).length > 0)
     throw new Error("the image has sources");
   cpSync(join(ROOT, "examples/hello.ts"), join(env.TRADEWIND_DAGS ?? "", "hello.ts"));

@@ -11,8 +11,9 @@ export interface Law {
 
 const ENGINE = "packages/engine/src/";
 
-/** Parts of the SDK without state: the table of built-in triggers, names of signals, and texts. */
+/** Parts of the SDK without state: requests of approvals, the table of built-in triggers, names of signals, and texts. */
 const PURE_SDK: ReadonlySet<string> = new Set([
+  "@tradewind/sdk/approval-request",
   "@tradewind/sdk/builtin-triggers",
   "@tradewind/sdk/signal-names",
   "@tradewind/sdk/wording",

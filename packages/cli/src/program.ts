@@ -66,6 +66,11 @@ const GROUPS: readonly Group[] = [
     load: () => import("./commands/task/tasks.ts"),
   },
   {
+    name: "approvals",
+    summary: "list, show and answer approvals",
+    load: () => import("./commands/run/approvals.ts"),
+  },
+  {
     name: "waiting",
     summary: "list waiting tasks and schedules",
     load: () => import("./commands/signal/waiting.ts"),

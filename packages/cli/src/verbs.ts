@@ -30,6 +30,8 @@ export const VERBS: Readonly<Record<string, readonly string[]>> = {
   clear: ["rerun", "retry", "replay", "reset"],
   mark: ["set-state"],
   retry: ["rerun", "replay", "resend", "requeue"],
+  /** Decides what a task waits for. */
+  answer: ["approve", "reject", "respond", "decide"],
   send: ["emit", "publish", "post", "notify"],
   listen: ["tail", "watch", "follow", "subscribe"],
   /** Runs a service process. */

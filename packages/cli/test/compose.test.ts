@@ -2,7 +2,7 @@
  * deploy/compose.yaml without a container engine: the commands of its services run as processes with their variables. Only
  * the names of hosts are replaced, and ports and folders are added.
  */
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
@@ -10,6 +10,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { parse } from "yaml";
+import { freePort } from "../../engine/test/support/free-port.ts";
 import { redisServer } from "../../engine/test/support/redis-server.ts";
 import { testDatabase } from "../../engine/test/support/test-database.ts";
 import { runCli, StandaloneProcess, spawnCli } from "./support/standalone-process.ts";
@@ -20,6 +21,7 @@ interface Service {
   readonly command: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly profiles?: readonly string[];
+  readonly healthcheck?: { readonly test: readonly string[] };
   readonly deploy?: { readonly replicas: number };
 }
 
@@ -90,14 +92,28 @@ describe("compose file", () => {
     expect(worker?.profiles).toEqual(["workers"]);
     expect(worker?.environment).not.toHaveProperty("DATABASE_URL");
     expect(server.stderr).not.toContain("✓ hello");
-    const workers = Array.from({ length: worker?.deploy?.replicas ?? 1 }, (_, at) =>
-      start(worker!, ["--home", join(folder, `worker-${at}`)], replaced(worker!, hosts)),
-    );
+    const replicas = Array.from({ length: worker?.deploy?.replicas ?? 1 });
+    const ports = await Promise.all(replicas.map(freePort));
+    const workers = ports.map((port, at) => {
+      const environment = { ...replaced(worker!, hosts), TRADEWIND_HEALTH_PORT: `${port}` };
+      return start(worker!, ["--home", join(folder, `worker-${at}`)], environment);
+    });
     expect(workers).toHaveLength(2);
+    expect(await checkHealth(worker!, ports[0]!)).not.toBe(0);
     await Promise.all(workers.map((each) => each.until(/The worker is running: 4 slots for default/)));
+    expect(await checkHealth(worker!, ports[0]!)).toBe(0);
     await server.until(/✓ hello .*success/);
-  });
+  }, 120_000);
 });
+
+/** Runs the command of the service's health check. */
+async function checkHealth({ environment, healthcheck }: Service, port: number): Promise<number | null> {
+  const [, , ...args] = healthcheck!.test.map((part) =>
+    part.replace(environment.TRADEWIND_HEALTH_PORT!, `${port}`),
+  );
+  const [code] = (await once(spawn(process.execPath, args), "exit")) as [number | null];
+  return code;
+}
 
 /** The environment of the service, at the addresses of this test. */
 function replaced({ environment }: Service, hosts: Readonly<Record<string, string>>): NodeJS.ProcessEnv {

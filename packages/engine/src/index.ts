@@ -15,6 +15,7 @@ export type {
   LaunchRequest,
   UnclaimedAssignment,
 } from "./execute/remote/launcher.ts";
+export { ExecutionError } from "./execute/worker/execution-client.ts";
 export { startApi } from "./process/api.ts";
 export { startBackfillRunner } from "./process/backfill.ts";
 export { CLEANABLE, clean } from "./process/clean.ts";

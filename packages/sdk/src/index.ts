@@ -12,6 +12,7 @@ export {
   assetAlias,
   type Producible,
 } from "./asset/asset.ts";
+export type { ApprovalBuilder, ApprovalOptions, ApprovalPart } from "./author/approval.ts";
 export type {
   BranchChoice,
   BranchResult,
@@ -145,6 +146,7 @@ export {
   type SignalNaming,
   signal,
 } from "./signal/signal.ts";
+export type { Approval } from "./trigger/approval-request.ts";
 export {
   DagRunSensor,
   DateTimeSensor,

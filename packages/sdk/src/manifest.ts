@@ -300,7 +300,7 @@ export type InputSource = { readonly taskId: string } | { readonly item: string 
 /** One task of a DAG, with all defaults filled in. */
 export interface TaskManifest {
   readonly taskId: string;
-  /** "task", "branch", "shortCircuit", "latestOnly", "dag", or the class name of the operator. */
+  /** "task", "branch", "shortCircuit", "latestOnly", "dag", "approval", or the class name of the operator. */
   readonly operator: string;
   /** Present if its operator is a `Sensor`. */
   readonly isSensor?: true;
@@ -371,4 +371,16 @@ export interface TaskManifest {
   readonly consumes?: readonly AssetManifest[];
   /** The DAG of which each try creates a run to wait for. */
   readonly dag?: string;
+  /** Present if a person's answer ends the task. */
+  readonly approval?: ApprovalManifest;
+}
+
+/** How a person answers a task, and what an answer or its absence means. */
+export interface ApprovalManifest {
+  /** The JSON Schema of an answer, null if the validator cannot provide one; null: approve or reject. */
+  readonly form: { readonly schema: Json | null } | null;
+  readonly onReject: "skip" | "fail";
+  /** "answer": the trigger of the wait fires with it. */
+  readonly onTimeout: "fail" | "skip" | "answer";
+  readonly timeoutMs: number | null;
 }

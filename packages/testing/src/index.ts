@@ -14,6 +14,7 @@ export {
   type TryResult,
 } from "./result.ts";
 export { type RunnableDag, runDag } from "./run-dag.ts";
+export type { ApprovalScript, Approvals, GivenAnswer } from "./trigger/given-answers.ts";
 export {
   after,
   type Delayed,

@@ -21,6 +21,7 @@ const OPTIONS: Names<RunOptions> = {
   settle: true,
   signals: true,
   triggers: true,
+  approvals: true,
   until: true,
   variables: true,
 };

@@ -2,6 +2,7 @@ import type { Duration, Json } from "@tradewind/sdk";
 import type { ConnectionFacts, ErrorFacts, LogLevel, SignalToSend } from "@tradewind/sdk/program";
 import type { When } from "./moment.ts";
 import type { Action, NoticeResult } from "./result.ts";
+import type { Approvals } from "./trigger/given-answers.ts";
 import type { Triggers } from "./trigger/trigger-script.ts";
 
 /**
@@ -21,6 +22,8 @@ export interface RunOptions<Conf = unknown> {
   readonly clock?: "virtual" | "real";
   /** The events of the triggers that tasks wait for; time triggers need no entry. */
   readonly triggers?: Triggers;
+  /** The answers to approvals, by task id. */
+  readonly approvals?: Approvals;
   /** External signals: at the start of the run, `after` a duration, or `at` a moment. */
   readonly signals?: readonly GivenSignal[];
   /** Manual commands during the run. */

@@ -50,13 +50,14 @@ seccompProfile: { type: RuntimeDefault }
 
 {{/*
 One Deployment. root; component; args: of the command; settings: of the component in values; env: further variables;
-secrets: as above; graceSeconds; replicas: null if an autoscaler sets them; container: further fields of the container;
+secrets: as above; graceSeconds; replicas: null if an autoscaler sets them; container: further fields of the container, with its probes; without it, those of a service without a port;
 init: its init containers; mounts, volumes: lists; isWorker: has nothing of the services; account: its service account may call the Kubernetes API.
 */}}
 {{- define "tradewind.deployment" -}}
 {{- $root := .root }}
 {{- $name := printf "%s-%s" (include "tradewind.fullname" $root) .component }}
 {{- $env := mergeOverwrite (dict) (deepCopy $root.Values.env) .env (deepCopy .settings.env) }}
+{{- if not .container }}{{ $_ := set $env "TRADEWIND_HEALTH_PORT" 8090 }}{{ end }}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
@@ -105,6 +106,11 @@ spec:
           {{- end }}
           {{- with .container }}
           {{- toYaml . | nindent 10 }}
+          {{- else }}
+          ports: [{ name: health, containerPort: 8090 }]
+          startupProbe: { httpGet: { path: /live, port: health }, periodSeconds: 2, failureThreshold: 60 }
+          livenessProbe: { httpGet: { path: /live, port: health }, periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 6 }
+          readinessProbe: { httpGet: { path: /ready, port: health }, periodSeconds: 5, timeoutSeconds: 5 }
           {{- end }}
           volumeMounts:
             - { name: home, mountPath: /var/lib/tradewind }

@@ -93,7 +93,9 @@ function explain(body: unknown): { message: string | undefined; fields: FieldPro
     return { message: typeof body === "string" && body !== "" ? firstLine(body) : undefined, fields: [] };
   }
   const { detail, errors, title, message } = body as Record<string, unknown>;
-  const fields = [...fieldProblems(detail), ...fieldProblems(errors)];
+  const ofDetail = fieldProblems(detail);
+  // Tradewind sends the fields of a body in both forms.
+  const fields = ofDetail.length > 0 ? ofDetail : fieldProblems(errors);
   if (typeof detail === "string") return { message: detail, fields };
   if (fields.length > 0) return { message: "the request is not valid.", fields };
   if (detail !== null && typeof detail === "object" && !Array.isArray(detail)) {

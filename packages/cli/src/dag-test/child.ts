@@ -52,7 +52,8 @@ async function test(request: TestRequest): Promise<TestReport> {
   }
 }
 
-const GIVE_EVENT = "give its event: --event '<trigger or task>=<json>'";
+const GIVE_EVENT =
+  "give its event: --event '<trigger or task>=<json>', for an approval: --approval <task>=approve";
 const REMEDIES: Partial<Record<DagTestError["code"], string>> = {
   TW_TEST_NO_EVENT: GIVE_EVENT,
   TW_TEST_NEVER_FIRES: `${GIVE_EVENT}, or the signal: --signal '<key>=<json>'`,

@@ -30,6 +30,7 @@ export interface TestOptions {
   readonly connections?: TestRequest["options"]["connections"];
   readonly events?: TestRequest["options"]["events"];
   readonly signals?: TestRequest["options"]["signals"];
+  readonly approvals?: TestRequest["options"]["approvals"];
   /** Milliseconds. */
   readonly until?: number | undefined;
   readonly skipWaits?: boolean | undefined;
@@ -61,7 +62,8 @@ async function test(
   try {
     const found = await findTestDag(session, options, outFolder);
     // No logical date, as for a run created by `dags trigger`.
-    const { conf = {}, connections, events = {}, logicalDate = null, signals, until, variables } = options;
+    const { approvals, conf = {}, connections, events = {}, logicalDate = null } = options;
+    const { signals, until, variables } = options;
     const task = taskOf(found.manifest);
     await checkConf(found.manifest, conf);
     const codePath = await writeBundle(found.bundle, found.folder, outFolder);
@@ -70,7 +72,7 @@ async function test(
       codePath,
       dagId: found.manifest.dagId,
       ...(task && { task }),
-      options: { clock, conf, connections, events, logicalDate, signals, until, variables },
+      options: { approvals, clock, conf, connections, events, logicalDate, signals, until, variables },
     });
   } finally {
     await rm(outFolder, { recursive: true, force: true });

@@ -7,7 +7,10 @@ export interface TestRequest {
   readonly dagId: string;
   /** For `tasks test`: run only this task, with these inputs. */
   readonly task?: { readonly taskId: string; readonly given: GivenInputs };
-  readonly options: Pick<RunOptions, "clock" | "conf" | "variables" | "connections" | "signals" | "until"> & {
+  readonly options: Pick<
+    RunOptions,
+    "clock" | "conf" | "variables" | "connections" | "signals" | "until" | "approvals"
+  > & {
     readonly logicalDate: string | null;
     /** By trigger id, by task, or by task and step. */
     readonly events: Readonly<Record<string, unknown>>;

@@ -8,8 +8,8 @@ import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import { EngineError } from "../service/errors.ts";
 import type { BuiltinKind } from "./builtin-kind.ts";
 
-/** Kinds that the triggerer answers by queries of the engine's database, and the combinations of others. */
-type OtherKind = `tradewind.${"dagrun" | "externaltask" | "webhook" | "signal" | "all" | "any"}`;
+/** Kinds that the triggerer answers by queries of the engine's database or a person through the API, and combinations. */
+type OtherKind = `tradewind.${"dagrun" | "externaltask" | "webhook" | "signal" | "approval" | "all" | "any"}`;
 
 const KINDS: Readonly<Record<Exclude<keyof BuiltinTriggers, OtherKind>, () => Promise<BuiltinKind>>> = {
   "tradewind.datetime": async () => (await import("./moment.ts")).dateTimeKind,

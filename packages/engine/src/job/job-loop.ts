@@ -55,6 +55,10 @@ export abstract class JobLoop implements Service {
   protected abstract onLeaseLost(): void;
   protected abstract turn(): Promise<void>;
 
+  isReady(): boolean {
+    return this.lease.isTrusted();
+  }
+
   /** False if the work of this job makes no progress. The lease is left to expire, so that others take over. */
   protected mayRenew(): boolean {
     return true;

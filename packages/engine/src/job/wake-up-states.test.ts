@@ -40,7 +40,7 @@ it("are sent only while another process has requested them", async () => {
   const atListener = await hearing(listener);
   const tellBoth = async (): Promise<(Topic | "")[]> => {
     atListener.splice(0);
-    scheduler.send("states");
+    for (const topic of ["states", "moves"] as const) scheduler.send(topic);
     await sleep(10);
     // A later wake-up proves that no earlier one is still on its way.
     scheduler.send("fired");
@@ -53,10 +53,10 @@ it("are sent only while another process has requested them", async () => {
   const [one, other] = [{}, {}];
   listener.wantStates(one, true);
   listener.wantStates(other, true);
-  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "fired"]);
+  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "moves", "fired"]);
   listener.wantStates(one, false);
   await sleep(FORGOTTEN_MS);
-  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "fired"]);
+  await expect.poll(tellBoth, PATIENCE).toEqual(["states", "moves", "fired"]);
 
   listener.wantStates(other, false);
   listener.send("pools");

@@ -100,6 +100,9 @@ export function passOn(change: Change, wakeUps: WakeUps): void {
     case "worker_changed":
       wakeUps.send("assignments");
       return;
+    case "approval_answered":
+      wakeUps.send("fired");
+      return;
     case "signal_sent":
       wakeUps.send("fired");
       wakeUps.send("signals");

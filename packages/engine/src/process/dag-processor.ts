@@ -33,7 +33,7 @@ export function createDagProcessor(
 export async function startDagProcessor(
   config: Config,
   signal?: AbortSignal,
-): Promise<{ stop(): Promise<void> }> {
+): Promise<{ isReady(): boolean; stop(): Promise<void> }> {
   const logger = createLogger({ level: config.logLevel, format: config.logFormat });
   const url = requireDatabaseUrl(config, "dag-processor");
   const home = await openHome(config.home);
@@ -51,6 +51,7 @@ export async function startDagProcessor(
   const heartbeat = new JobHeartbeat("dag_processor", database, logger);
   await startAll([processor, heartbeat], logger);
   return {
+    isReady: () => heartbeat.isReady(),
     stop: async () => {
       await stopServices([processor, heartbeat], { config, database, logger });
       await database.close();

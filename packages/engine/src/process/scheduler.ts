@@ -63,6 +63,7 @@ export async function startScheduler(
   await startAll(services, parts.logger);
   return {
     finished: scheduler.finished,
+    isReady: () => scheduler.isReady(),
     stop: async () => {
       await stopServices(services, parts);
       await driver.stop();

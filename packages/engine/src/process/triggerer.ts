@@ -42,11 +42,12 @@ export function createTriggerer(parts: TriggererParts): TriggererJob {
 export async function startTriggerer(
   config: Config,
   signal?: AbortSignal,
-): Promise<{ stop(): Promise<void> }> {
+): Promise<{ isReady(): boolean; stop(): Promise<void> }> {
   const { parts, close } = await openServiceParts(config, "triggerer", { signal });
   const triggerer = createTriggerer(parts);
   await triggerer.start();
   return {
+    isReady: () => triggerer.isReady(),
     stop: async () => {
       await stopServices([triggerer], parts);
       await close();

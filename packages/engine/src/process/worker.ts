@@ -45,6 +45,7 @@ export async function startWorker(
   const ended = Promise.withResolvers<void>();
   return {
     finished: removed.promise,
+    isReady: () => worker.isReady(),
     stop: async () => {
       await consumer.pause();
       await Promise.race([worker.drain(config.drainMs ?? WORKER_DRAIN_MS), ended.promise]);

@@ -36,7 +36,11 @@ beforeAll(async () => {
 
 const intervals = async (dagId: string, id: number): Promise<Record<string, Interval[]>> => {
   const run = await findTimelineRun(rig.db, dagId, (await rig.run(id)).run_id);
-  const { attempts, instances, waits } = await readRunTimes(rig.db, run!, { from: -1, to: 10, also: [] });
+  const { attempts, instances, waits } = await readRunTimes(rig.db, [run!.id], {
+    from: -1,
+    to: 10,
+    also: [],
+  });
   const of = <T extends { taskId: string }>(rows: readonly T[], taskId: string) =>
     rows.filter((row) => row.taskId === taskId);
   return Object.fromEntries(

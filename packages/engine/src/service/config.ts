@@ -28,6 +28,8 @@ export interface Config extends KubernetesConfig {
   readonly dags: string;
   readonly host: string;
   readonly port: number;
+  /** For the probes of a container platform. Undefined: not served. */
+  readonly healthPort: number | undefined;
   /** The external address of the API, e.g. behind a proxy. */
   readonly publicUrl: string | undefined;
   /** Undefined: the embedded PostgreSQL under home. */
@@ -117,6 +119,12 @@ const SETTINGS: Settings = {
     variable: "TRADEWIND_PORT",
     fallback: "8080",
     read: (text) => whole(text, 0, 65_535),
+  },
+  healthPort: {
+    flag: "--health-port",
+    variable: "TRADEWIND_HEALTH_PORT",
+    fallback: undefined,
+    read: (text) => whole(text, 1, 65_535),
   },
   publicUrl: {
     flag: "--public-url",

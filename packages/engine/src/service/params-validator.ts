@@ -16,13 +16,14 @@ export interface ParamsProblem {
 const CACHE_SIZE = 500;
 
 export interface CheckedVersion {
-  readonly id: number;
+  /** Of the version, or of a form in it: a schema with this id never changes. */
+  readonly id: number | string;
   readonly schema: Json | null;
 }
 
 export class ParamsValidator {
-  /** By version id; the schema of a version never changes. Null: a schema that Ajv cannot use, left to the task's own check. */
-  readonly #compiled = new Map<number, ValidateFunction | null>();
+  /** By id. Null: a schema that Ajv cannot use, left to the task's own check. */
+  readonly #compiled = new Map<number | string, ValidateFunction | null>();
 
   /** The problems by field; empty if the version has no schema. */
   problems(version: CheckedVersion, conf: Json): readonly ParamsProblem[] {
@@ -36,7 +37,7 @@ export class ParamsValidator {
     ];
   }
 
-  #validator(id: number, schema: Json): ValidateFunction | null {
+  #validator(id: number | string, schema: Json): ValidateFunction | null {
     const known = this.#compiled.get(id);
     if (known !== undefined) return known;
     if (this.#compiled.size >= CACHE_SIZE) this.#compiled.delete(this.#compiled.keys().next().value!);

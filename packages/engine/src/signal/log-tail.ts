@@ -32,10 +32,11 @@ export interface LogTailOptions {
   /** Poll interval without a wake-up: while NOTIFY works, and while it does not. */
   readonly idleMs?: number;
   readonly deafMs?: number;
+  /** Interval between polls while signals arrive, so that they are read in batches. */
+  readonly flowMs?: number;
 }
 
 const PAGE = 2_000;
-/** Interval between polls while signals arrive, so that they are read in batches. */
 const FLOW_MS = 4;
 /** How long after the last signal it polls at that rate without a wake-up. */
 const AFTERGLOW_MS = 60;
@@ -118,7 +119,7 @@ export class LogTail {
         if (rows.length > 0) flowedAt = now;
         heldMs = isHeld ? Math.min(heldMs * 2, HELD_MAX_MS) : 1;
         const isFlowing = now - flowedAt < AFTERGLOW_MS;
-        if (isFlowing) await sleep(FLOW_MS);
+        if (isFlowing) await sleep(this.#options.flowMs ?? FLOW_MS);
         if (!isFlowing) await this.#rest(isHeld ? heldMs : this.#idleMs(await this.#listening));
       } catch (error) {
         this.#options.logger.warn("could not read signals", { error: messageOf(error) });

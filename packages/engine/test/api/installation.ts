@@ -13,6 +13,7 @@ import { WakeUps } from "../../src/job/wake-up.ts";
 import { LogFolder } from "../../src/log/log-folder.ts";
 import type { LogStore } from "../../src/log/log-store.ts";
 import { LargeOutputs } from "../../src/output/large-outputs.ts";
+import { passOn } from "../../src/process/api.ts";
 import { fetchBundle } from "../../src/process/parts/fetch-bundle.ts";
 import { taskServices } from "../../src/run/dispatch/task-services.ts";
 import { SecretBox } from "../../src/secret/secret-box.ts";
@@ -50,8 +51,15 @@ export class Installation {
     this.wakeUps = parts.wakeUps;
   }
 
-  static async open(given: { readonly logs?: LogStore } = {}): Promise<Installation> {
-    const { db } = await testDatabase();
+  /** `beside`: the API of that database, which wakes its services as a server does. */
+  static async open(
+    given: {
+      readonly logs?: LogStore;
+      readonly beside?: { readonly db: Database; readonly wakeUps: WakeUps };
+    } = {},
+  ): Promise<Installation> {
+    const { beside } = given;
+    const { db } = beside ?? (await testDatabase());
     const token = `tw_${randomBytes(32).toString("base64url")}`;
     await ensureAdminToken(db, token);
     const logsDir = await mkdtemp(join(tmpdir(), "tw-api-logs-"));
@@ -78,6 +86,7 @@ export class Installation {
       logs,
       wakeUps,
       notify: (change) => {
+        if (beside !== undefined) passOn(change, beside.wakeUps);
         // Sent with every change through the API; schedulers do not need it.
         if (change.kind === "deed_done") return wakeUps.send("states");
         changes.push(change);

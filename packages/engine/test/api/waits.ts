@@ -66,6 +66,7 @@ export interface WaitSeed {
   readonly since: Date;
   readonly timeoutAt: Date;
   readonly startedAt: Date;
+  readonly kwargs: Json;
 }
 
 /** A deferred instance and its wait; returns the attempt. */
@@ -84,7 +85,7 @@ export async function addWait(
   await tw.sql(
     `INSERT INTO deferral (attempt, dag_run_id, task_id, map_index, try_number, trigger_id, waits_on, kind, name, method,
                            kwargs, on_timeout, on_failure, timeout_at, deferred_at)
-     VALUES ($1, $2, $3, $4, 1, $5, $5, $6, $7, $8, '{}', 'fail', 'fail', $9, COALESCE($10, now()))`,
+     VALUES ($1, $2, $3, $4, 1, $5, $5, $6, $7, $8, $11, 'fail', 'fail', $9, COALESCE($10, now()))`,
     [
       attempt,
       seed.dagRunId,
@@ -96,6 +97,7 @@ export async function addWait(
       seed.method ?? null,
       seed.timeoutAt ?? null,
       seed.since ?? null,
+      JSON.stringify(seed.kwargs ?? {}),
     ],
   );
   return attempt;

@@ -31,7 +31,7 @@ const LEASE = [3_000, 500, 800] as const;
 const WORKER_LEASE_MS = 3_000;
 const SETTINGS = { TRADEWIND_SECRET_KEY: SECRET_KEY, TRADEWIND_DRAIN: "3s", TRADEWIND_STOP_GRACE_MS: "1000" };
 
-interface Site {
+export interface Site {
   readonly installation: FaultInstallation;
   readonly url: string;
   readonly token: string;
@@ -40,7 +40,7 @@ interface Site {
 }
 
 /** An API, a triggerer and the example DAGs, without a scheduler. */
-async function openSite(): Promise<Site> {
+export async function openSite(): Promise<Site> {
   const { url } = await testDatabase();
   const installation = await FaultInstallation.open(url);
   const token = newToken();

@@ -61,7 +61,9 @@ const DAGS = {
     });
     export const configured = dag("configured", { defaults }, (d) => {
       const executorConfig = {
+        template: "large",
         image: "example/gpu:7",
+        resources: { requests: { memory: "2Gi" } },
         labels: { cost: "research" },
         podOverride: {
           spec: {
@@ -101,7 +103,7 @@ describe.skipIf(usesExistingCluster)("Kubernetes executor", () => {
   }
 
   describe("a run", () => {
-    it("has a pod for each task, and leaves none behind", async () => {
+    it("has one pod per task, and leaves none behind", async () => {
       const { kube, rig } = await start();
       const run = await rig.trigger("etl");
       const pod = await kube.podOf(run, "extract");
@@ -181,14 +183,18 @@ describe.skipIf(usesExistingCluster)("Kubernetes executor", () => {
   });
 
   describe("executorConfig", () => {
-    it("changes the pod of its task", async () => {
+    it("chooses the template, image and resources of one task, and podOverride changes the rest of its pod", async () => {
       const { kube, rig } = await start();
       const run = await rig.trigger("configured");
       const name = await kube.running(run, "work");
       const pod = (await kube.pods()).find(({ metadata }) => metadata?.name === name);
-      expect(pod?.spec?.containers[0]?.image).toBe("example/gpu:7");
+      const [container] = pod?.spec?.containers ?? [];
+      expect([container?.image, container?.resources?.requests]).toEqual([
+        "example/gpu:7",
+        { memory: "2Gi" },
+      ]);
       expect(pod?.spec?.nodeSelector).toEqual({ gpu: "a100" });
-      expect(pod?.metadata?.labels).toMatchObject({ cost: "research", team: "data" });
+      expect(pod?.metadata?.labels).toMatchObject({ cost: "research", team: "research" });
       await rig.until(async () => (await rig.states(run))["greet"] === "success", "the end of greet", 60_000);
       expect(await rig.output(run, "greet")).toBe("hello");
     });

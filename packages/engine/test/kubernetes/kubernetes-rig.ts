@@ -23,7 +23,7 @@ import type { PrivateCluster } from "./kubernetes-cluster.ts";
 import { type NodeAgent, type NodeAgentOptions, nodeAgent } from "./node-agent.ts";
 
 const CLI = fileURLToPath(new URL("../../../cli/src/main.ts", import.meta.url));
-const COMMAND = [process.execPath, "--conditions=source", CLI];
+export const COMMAND = [process.execPath, "--conditions=source", CLI];
 
 /** The key of `SchedulerRig`. */
 const SECRET_KEY = Buffer.alloc(32, 7).toString("base64url");
@@ -218,6 +218,14 @@ spec:
       image: example/tasks:1
       env: [{ name: TRADEWIND_LOG_LEVEL, value: debug }]
       resources: { limits: { memory: 1Gi } }
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: large
+  labels: { team: research }
+spec:
+  containers: [{ name: task, image: example/large:1 }]
 `;
 
 const rigs: KubernetesRig[] = [];

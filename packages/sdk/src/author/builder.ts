@@ -5,6 +5,7 @@ import type { Control } from "../signal/control.ts";
 import type { DefersWell } from "../trigger/deferral.ts";
 import type { AnyInputs, Operator } from "../trigger/operator.ts";
 import type { WaitableJson } from "../trigger/waitable.ts";
+import type { ApprovalBuilder } from "./approval.ts";
 import type { Dag } from "./dag.ts";
 import type { GroupOptions } from "./group-options.ts";
 import type {
@@ -145,7 +146,7 @@ type AddArguments<In, Rule extends TriggerRule, Params> = string extends keyof I
  * }
  * ```
  */
-export interface DagBuilder<Params = AnyParams> {
+export interface DagBuilder<Params = AnyParams> extends ApprovalBuilder<Params> {
   /**
    * Adds a task: a function of its inputs and the context.
    *

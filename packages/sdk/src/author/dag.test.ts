@@ -242,13 +242,10 @@ test("omits the schema of params that have no JSON Schema", () => {
   const bare = {
     "~standard": { version: 1, vendor: "test", validate: (value: unknown) => ({ value }) },
   } as const;
-  const unspeakable = z.object({ at: z.date() });
-  for (const params of [bare, unspeakable]) {
-    expect(manifestOf(dag("x", { params }, (d) => void d.task("t", () => 1)))).toMatchObject({
-      hasParams: true,
-      paramsSchema: null,
-    });
-  }
+  expect(manifestOf(dag("x", { params: bare }, (d) => void d.task("t", () => 1)))).toMatchObject({
+    hasParams: true,
+    paramsSchema: null,
+  });
 });
 
 /** Invalid definitions that the compiler cannot reject, or that come from plain JavaScript. */

@@ -46,11 +46,14 @@ function describeTask(dagId: string, task: TaskPlan): TaskManifest {
     ...drive,
     ...(reacts && { reacts }),
     ...("dag" in body && body.dag !== undefined && { dag: body.dag }),
+    // The `timeout` of an approval limits its wait; that of the DAG's defaults is meant for code.
+    ...("approval" in body && body.approval && { approval: body.approval, timeoutMs: null }),
   };
 }
 
 function operatorName({ body }: TaskPlan): string {
   if ("dag" in body && body.dag !== undefined) return "dag";
+  if ("approval" in body && body.approval) return "approval";
   if (body.kind === "operator") return body.operator.constructor.name || "Operator";
   if (body.kind === "mapOperator") return "Operator";
   return body.kind === "trigger" ? body.call.kind : body.kind;

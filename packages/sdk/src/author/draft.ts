@@ -9,6 +9,7 @@ import { flag, wholeOrNull } from "../check/option-check.ts";
 import type { InputSource, MapManifest } from "../manifest.ts";
 import { isOperator } from "../trigger/operator.ts";
 import { callAtDefinition } from "../trigger/waitable.ts";
+import { approvalTask } from "./approval.ts";
 import type { BranchChoice, DagBuilder } from "./builder.ts";
 import { checkGroupOptions, groupPlan } from "./group-options.ts";
 import { type Group, type Output, own, ownerOf, sourceOf } from "./handle.ts";
@@ -125,6 +126,11 @@ export class DraftBuilder {
   mapDag(id: string, dag: unknown, given?: unknown): Output<unknown> {
     const { body, options } = mapDagTask(dag, given, this.#where(id));
     return this.#putMapped(id, options, body);
+  }
+
+  approval(id: string, given?: unknown): Output<unknown> {
+    const { body, options } = approvalTask(given, this.#fullId(id), this.#where(id));
+    return this.#put(id, options, body, []);
   }
 
   latestOnly(id: string, options?: unknown): Output<unknown> {
@@ -389,7 +395,6 @@ export class DraftBuilder {
 /** Checks at compile time that the class has every method of the public builder. */
 true satisfies keyof DagBuilder extends keyof DraftBuilder ? true : false;
 
-function mostOf(options: RawOptions): number {
-  const { maxActivePerRun: most } = options;
+function mostOf({ maxActivePerRun: most }: RawOptions): number {
   return typeof most === "number" ? most : Number.POSITIVE_INFINITY;
 }

@@ -1,7 +1,14 @@
 /** The internal form of a defined DAG: the builder writes it; `describe` and `run` read it. */
 
 import type { StandardSchemaV1 } from "../check/standard-schema.ts";
-import type { GroupManifest, InputSource, MapManifest, TaskManifest, TriggerCall } from "../manifest.ts";
+import type {
+  ApprovalManifest,
+  GroupManifest,
+  InputSource,
+  MapManifest,
+  TaskManifest,
+  TriggerCall,
+} from "../manifest.ts";
 import type { GroupCallback, TaskContext } from "../runtime/context.ts";
 import type { ResultTasks } from "../runtime/program.ts";
 import type { Operator } from "../trigger/operator.ts";
@@ -32,7 +39,12 @@ export type TaskBody =
   | { readonly kind: "shortCircuit"; readonly run: UserFunction; readonly respectRules: boolean }
   | { readonly kind: "latestOnly" }
   /** `dag`: of a sub-DAG, here and below. */
-  | { readonly kind: "operator"; readonly operator: Operator<unknown, unknown>; readonly dag?: string }
+  | {
+      readonly kind: "operator";
+      readonly operator: Operator<unknown, unknown>;
+      readonly dag?: string;
+      readonly approval?: ApprovalManifest;
+    }
   /** Once per item, which is its input of the name {@link ITEM}. */
   | { readonly kind: "map"; readonly run: MappedFunction }
   | { readonly kind: "mapOperator"; readonly make: MappedFunction; readonly dag?: string }

@@ -30,6 +30,7 @@ export type DefinitionErrorCode =
  * @example const isMissing = (error: TaskError) => error.code === ("TW_VARIABLE_MISSING" satisfies TaskErrorCode);
  */
 export type TaskErrorCode =
+  | "TW_APPROVAL_INVALID"
   | "TW_ASSET_INVALID"
   | "TW_BAD_ASSET"
   | "TW_BAD_SIGNAL"

@@ -20,7 +20,10 @@ interface StandardProps<Input, Output> {
    * Present if the validator also implements Standard JSON Schema; throws for types that JSON Schema cannot express.
    */
   readonly jsonSchema?: {
-    readonly input: (options: { readonly target: "draft-2020-12" }) => Record<string, unknown>;
+    readonly input: (options: {
+      readonly target: "draft-2020-12";
+      readonly libraryOptions?: Record<string, unknown> | undefined;
+    }) => Record<string, unknown>;
   };
 }
 

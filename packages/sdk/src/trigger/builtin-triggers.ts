@@ -6,6 +6,7 @@
  * A trigger that polls does so every `intervalMs`, the first time immediately.
  */
 import type { Json, TriggerCall } from "../manifest.ts";
+import type { ApprovalArgs, ApprovalEvent } from "./approval-request.ts";
 
 /** Every built-in kind with its stored arguments and its event. */
 export interface BuiltinTriggers {
@@ -23,6 +24,7 @@ export interface BuiltinTriggers {
   "tradewind.rediskey": { readonly args: RedisKeyArgs; readonly event: RedisKeyEvent };
   "tradewind.redisstream": { readonly args: RedisStreamArgs; readonly event: RedisStreamEvent };
   "tradewind.signal": { readonly args: SignalArgs; readonly event: SignalEvent };
+  "tradewind.approval": { readonly args: ApprovalArgs; readonly event: ApprovalEvent };
   "tradewind.all": { readonly args: AllArgs; readonly event: AllEvent };
   "tradewind.any": { readonly args: AnyArgs; readonly event: AnyEvent };
 }
@@ -353,6 +355,7 @@ const WAITED_FOR: Named = {
   "tradewind.externaltask": ({ dagId, taskId }) => `task ${taskId} of DAG ${dagId}`,
   "tradewind.webhook": ({ name }) => `a call of the webhook ${name}`,
   "tradewind.signal": ({ key, namespace }) => `the signal ${namespace}/${key}`,
+  "tradewind.approval": ({ title }) => `an answer to "${title}"`,
   "tradewind.all": () => "all of several triggers",
   "tradewind.any": () => "the first of several triggers",
 };

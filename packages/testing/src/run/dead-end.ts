@@ -15,7 +15,7 @@ export function stuck(
     return new DagTestError(
       "TW_TEST_NEVER_FIRES",
       `task "${instance.node.id}" waits for "${deferral.trigger.kind}", which does not fire, without a timeout`,
-      "give an event in `triggers` (or `signals`), or the wait a timeout",
+      "give an event in `triggers` (or `signals`, `approvals`), or the wait a timeout",
     );
   }
   return new DagTestError("TW_TEST_STUCK", `run of "${dagId}": nothing runs, and nothing is due`);

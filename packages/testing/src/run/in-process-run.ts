@@ -26,6 +26,7 @@ import { RunResult } from "../result.ts";
 import { Outside } from "../signal/outside.ts";
 import { RecordedDrive } from "../signal/recorded-drive.ts";
 import { Subscriptions } from "../signal/subscriptions.ts";
+import { checkApprovals } from "../trigger/given-answers.ts";
 import { ScriptedTriggers } from "../trigger/scripted-triggers.ts";
 import { checkKeys } from "../trigger/trigger-keys.ts";
 import { Waits } from "../trigger/waits.ts";
@@ -101,6 +102,7 @@ export class InProcessRun {
     this.#conf = confOf(options, this.#manifest);
     const taskIds = new Set(this.#manifest.tasks.map(({ taskId }) => taskId));
     checkKeys(options.triggers ?? {}, taskIds);
+    checkApprovals(options.approvals ?? {}, this.#manifest.tasks);
     this.#outside = new Outside(options, { run, startedAt: this.#startedAt, taskIds });
     this.#closesAt =
       options.until === undefined
@@ -116,7 +118,7 @@ export class InProcessRun {
     const refuse = (error: DagTestError) => this.#refuse(error);
     this.#waits = new Waits({
       clock,
-      desk: new ScriptedTriggers(options.triggers ?? {}, clock, { signals: journal.signals, inner }),
+      desk: new ScriptedTriggers(options, clock, { signals: journal.signals, inner }),
       journal,
       memory: this.#memory,
       deadline: this.#deadline,

@@ -18,6 +18,7 @@ import type {
 } from "@tradewind/sdk/program";
 import type { RunOptions, RunProgress } from "../options.ts";
 import type { RunResult, SubRun } from "../result.ts";
+import { approvalsOf } from "../trigger/given-answers.ts";
 import type { Firing } from "../trigger/scripted-triggers.ts";
 import type { Clock } from "./clock.ts";
 
@@ -96,8 +97,9 @@ export class InnerRuns {
   #begin(dagId: string, request: TriggerRunRequest, program: Program, asker: Asker): void {
     const { clock, options, play, run } = this.#parts;
     const begunAt = clock.now();
-    const { connections, concurrency, settle, triggers = {}, variables } = options;
-    const tasks = new Set(program.describe().tasks.map(({ taskId }) => taskId));
+    const { approvals = {}, connections, concurrency, settle, triggers = {}, variables } = options;
+    const { tasks: manifests } = program.describe();
+    const tasks = new Set(manifests.map(({ taskId }) => taskId));
     const result = play(
       program,
       {
@@ -109,6 +111,7 @@ export class InnerRuns {
         triggers: Object.fromEntries(
           Object.entries(triggers).filter(([key]) => !key.includes("/") || tasks.has(key.split("/", 1)[0]!)),
         ),
+        approvals: approvalsOf(approvals, manifests),
         ...(connections && { connections }),
         ...(concurrency !== undefined && { concurrency }),
         ...(settle !== undefined && { settle }),

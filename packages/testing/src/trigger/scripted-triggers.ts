@@ -6,13 +6,16 @@
 import type { TriggerOutcome } from "@tradewind/engine/model";
 import { ALL_KIND, ANY_KIND, type Instance } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
+import { APPROVAL_KIND } from "@tradewind/sdk/approval-request";
 import type { DateTimeArgs } from "@tradewind/sdk/builtin-triggers";
 import type { TriggerCall } from "@tradewind/sdk/manifest";
 import type { TriggerHost, TriggerProgram } from "@tradewind/sdk/program";
 import { DagTestError } from "../errors.ts";
+import type { RunOptions } from "../options.ts";
 import type { Clock } from "../run/clock.ts";
 import { type InnerRuns, RUN_KIND } from "../run/inner-runs.ts";
 import type { SignalLog } from "../signal/signal-log.ts";
+import { type Approvals, answerOf } from "./given-answers.ts";
 import { type Answer, AnyAnswers, answerOfAll } from "./joint-answer.ts";
 import { LiveTriggers } from "./live-trigger.ts";
 import { misspelt } from "./trigger-keys.ts";
@@ -52,13 +55,15 @@ export class ScriptedTriggers {
   readonly #inner: InnerRuns;
   readonly #live = new LiveTriggers();
   readonly #anyAnswers: AnyAnswers;
+  readonly #approvals: Approvals;
 
   constructor(
-    triggers: Triggers,
+    { approvals = {}, triggers = {} }: Pick<RunOptions, "approvals" | "triggers">,
     clock: Clock,
     world: { readonly signals: SignalLog; readonly inner: InnerRuns },
   ) {
     this.#triggers = triggers;
+    this.#approvals = approvals;
     this.#clock = clock;
     this.#signals = world.signals;
     this.#inner = world.inner;
@@ -79,8 +84,17 @@ export class ScriptedTriggers {
       if (call.kind === ALL_KIND) return await answerOfAll(call, asker, ask);
       if (call.kind === ANY_KIND) return await this.#anyAnswers.answer(call, asker, ask);
     }
-    const firing = await this.#firing(call, asker);
+    const firing = isScripted ? await this.#firing(call, asker) : await this.#unscripted(call, asker);
     return () => firing;
+  }
+
+  /** An approval is answered by the test or, if that is earlier, by its timeout. */
+  async #unscripted(call: TriggerCall, asker: Asker): Promise<Firing | null> {
+    if (call.kind !== APPROVAL_KIND) return this.#firing(call, asker);
+    const answer = answerOf(this.#approvals, call, { ...asker, now: new Date(this.#clock.now()) });
+    if (answer === undefined) return this.#firing(call, asker);
+    const timeout = call.timed === null ? null : await this.#firing(call, asker);
+    return answer !== null && (timeout === null || answer.at < timeout.at) ? answer : timeout;
   }
 
   /** Null: it does not fire. */

@@ -97,11 +97,15 @@ export function programIn(entry: unknown): TriggerProgram | null {
 
 export function scripted(key: string, value: unknown): Scripted {
   if (value === undefined) return null;
-  if (typeof value === "object" && value !== null && DELAYED in value) {
-    const { delayMs, event } = (value as Delayed)[DELAYED];
-    return { delayMs, outcome: outcomeOf(key, event) };
-  }
-  return { delayMs: 0, outcome: outcomeOf(key, value) };
+  const { delayMs, value: event } = split(value);
+  return { delayMs, outcome: outcomeOf(key, event) };
+}
+
+/** The value inside of {@link after}, and its delay. */
+export function split(value: unknown): { readonly delayMs: number; readonly value: unknown } {
+  if (typeof value !== "object" || value === null || !(DELAYED in value)) return { delayMs: 0, value };
+  const { delayMs, event } = (value as Delayed)[DELAYED];
+  return { delayMs, value: event };
 }
 
 export function failedWith(thrown: unknown): TriggerOutcome {
@@ -113,13 +117,17 @@ function outcomeOf(key: string, value: unknown): TriggerOutcome {
   if (typeof value === "object" && value !== null && ENDING in value) {
     return { kind: "ending", ending: (value as { [ENDING]: TriggerEnding })[ENDING] };
   }
+  return { kind: "event", payload: jsonOf(`triggers: the event of "${key}"`, value), key: null };
+}
+
+/** A copy of a value of the test. @throws DagTestError if it is not JSON. */
+export function jsonOf(what: string, value: unknown): Json {
   let text: string | undefined;
   try {
     text = JSON.stringify(value);
   } catch {
     // Refused below.
   }
-  if (text === undefined)
-    throw new DagTestError("TW_TEST_BAD_OPTION", `triggers: the event of "${key}" must be JSON`);
-  return { kind: "event", payload: JSON.parse(text) as Json, key: null };
+  if (text === undefined) throw new DagTestError("TW_TEST_BAD_OPTION", `${what} must be JSON`);
+  return JSON.parse(text) as Json;
 }

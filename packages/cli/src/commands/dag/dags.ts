@@ -133,6 +133,7 @@ export function command(session: Session) {
     .addOption(TEST_OPTIONS.variable)
     .addOption(TEST_OPTIONS.connection)
     .addOption(TEST_OPTIONS.event)
+    .addOption(TEST_OPTIONS.approval)
     .option(
       "--signal <key=json...>",
       "send a signal at the start of the run; key@10m=json: ten minutes later",
@@ -148,11 +149,13 @@ export function command(session: Session) {
         "tradewind dags test rates --variable rates_url=https://example.com",
         "# with the event of a trigger",
         `tradewind dags test expenses --event receipts='{"path":"a.csv"}'`,
+        "# with answers to approvals",
+        `tradewind dags test release --approval ok=approve --approval size='{"n":3}'`,
       ),
     )
-    .action(async (what, { variable, connection, event, signal, ...options }) => {
+    .action(async (what, { approval, variable, connection, event, signal, ...options }) => {
       const { testDag } = await import("../../dag-test/parent.ts");
-      const given = surroundings({ variable, connection, event, signal });
+      const given = surroundings({ approval, variable, connection, event, signal });
       session.exitCode = await testDag(session, { ...options, ...given, what });
     });
 

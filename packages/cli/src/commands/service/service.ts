@@ -6,10 +6,13 @@
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Session } from "../../session.ts";
+import { type HealthPort, openHealthPort } from "./health-port.ts";
 
 export interface Running {
   /** Resolves when the service has nothing left to do; without it, the service runs until a signal. */
   readonly finished?: Promise<void>;
+  /** Whether its lease is held. Left out: it has none. */
+  isReady?(): boolean;
   stop(): Promise<void>;
   /** Ends the drain begun by a stop. Returns false if there is none. */
   endDrain?(): boolean;
@@ -45,6 +48,8 @@ export async function serve<R extends Running>(
   let isStarting = true;
   let toldAt = Number.NEGATIVE_INFINITY;
   let endDrain = () => false;
+  let isReady = () => false;
+  let health: HealthPort | undefined;
   const release = session.host.onSignal(["SIGINT", "SIGTERM"], (signal) => {
     const endAtOnce = () => {
       session.terminal.note("Stopped at once. Interrupted work resumes at the next start.");
@@ -63,10 +68,15 @@ export async function serve<R extends Running>(
     stopping.resolve();
   });
   try {
+    if (session.host.env.TRADEWIND_HEALTH_PORT) {
+      health = await openHealthPort(session.host.env, () => isReady());
+      controller.signal.throwIfAborted();
+    }
     const running = await start(controller.signal);
     for (const name of SECRET_VARIABLES) delete session.host.env[name];
     isStarting = false;
     endDrain = () => running.endDrain?.() ?? false;
+    isReady = () => running.isReady?.() ?? true;
     clearTimeout(late);
     try {
       const watching = controller.signal.aborted ? undefined : onStarted(running, controller.signal);
@@ -83,5 +93,6 @@ export async function serve<R extends Running>(
   } finally {
     clearTimeout(late);
     release();
+    health?.close();
   }
 }

@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { Command, InvalidArgumentError } from "@commander-js/extra-typings";
+import { HttpError } from "../../client/http-error.ts";
 import { findTarget } from "../../client/target.ts";
 import { CliError, usageError } from "../../errors.ts";
 import { examples } from "../../examples.ts";
@@ -36,7 +37,7 @@ export function command(session: Session) {
       "time for running tasks to finish after SIGTERM (TRADEWIND_DRAIN; default: 20s)",
     )
     .action(async ({ ca, concurrency, drain, labels = {}, name, queues = ["default"], redisUrl }) => {
-      const { resolveConfig, startWorker } = await import("@tradewind/engine");
+      const { ExecutionError, resolveConfig, startWorker } = await import("@tradewind/engine");
       const { env } = session.host;
       const config = resolveConfig({ home: session.options.home, drainMs: drain, redisUrl }, env);
       const { token, url } = findTarget(session.options, env);
@@ -55,7 +56,12 @@ export function command(session: Session) {
       };
       await serve(
         session,
-        (signal) => startWorker(config, { ...start, signal }),
+        (signal) =>
+          startWorker(config, { ...start, signal }).catch((error: unknown) => {
+            if (!(error instanceof ExecutionError)) throw error;
+            const body = { code: error.code, detail: error.message };
+            throw new HttpError(error.status, `${url} does not accept this worker`, body);
+          }),
         () => session.note(`The worker is running: ${start.slots} slots for ${queues.join(", ")}.`),
       );
     });

@@ -20,6 +20,7 @@ export function addTestCommand(tasks: Command, session: Session): void {
     .addOption(TEST_OPTIONS.variable)
     .addOption(TEST_OPTIONS.connection)
     .addOption(TEST_OPTIONS.event)
+    .addOption(TEST_OPTIONS.approval)
     .option("--signal <key=json...>", "send a signal, as in `dags test`")
     .option("--skip-waits", "skip timed waits")
     .addHelpText(
@@ -36,11 +37,11 @@ export function addTestCommand(tasks: Command, session: Session): void {
       ),
     )
     .action(async (what, taskId, options) => {
-      const { connection, event, input = [], inputState = [], signal, variable, ...rest } = options;
+      const { approval, connection, event, input = [], inputState = [], signal, variable, ...rest } = options;
       const { testTask } = await import("../../dag-test/parent.ts");
       session.exitCode = await testTask(session, {
         ...rest,
-        ...surroundings({ variable, connection, event, signal }),
+        ...surroundings({ approval, variable, connection, event, signal }),
         what,
         taskId,
         given: {

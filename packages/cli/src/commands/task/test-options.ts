@@ -17,9 +17,14 @@ export const TEST_OPTIONS = {
     "connection returned by ctx.connection: id=type://login:password@host:port/schema",
   ),
   event: new Option("--event <key=json...>", "event of a trigger, by trigger id, task or task/step"),
+  approval: new Option(
+    "--approval <task=answer...>",
+    "answer to an approval: approve, reject, or JSON for its form",
+  ),
 };
 
 interface Given {
+  readonly approval?: readonly string[] | undefined;
   readonly variable?: readonly string[] | undefined;
   readonly connection?: readonly string[] | undefined;
   readonly event?: readonly string[] | undefined;
@@ -27,16 +32,23 @@ interface Given {
 }
 
 export function surroundings({
+  approval = [],
   connection = [],
   event = [],
   signal = [],
   variable = [],
-}: Given): Pick<TestOptions, "connections" | "events" | "signals" | "variables"> {
+}: Given): Pick<TestOptions, "approvals" | "connections" | "events" | "signals" | "variables"> {
   const events = Object.entries(parsePairs(event, "--event"));
+  const approvals = Object.entries(parsePairs(approval, "--approval"));
   return {
+    approvals: Object.fromEntries(approvals.map(([task, text]) => [task, answerOf(task, text)])),
     variables: parsePairs(variable, "--variable"),
     connections: parseTestConnections(parsePairs(connection, "--connection")),
     events: Object.fromEntries(events.map(([key, text]) => [key, parseJson(text, `--event ${key}`)])),
     signals: signal.map(parseTestSignal),
   };
+}
+
+function answerOf(task: string, text: string): "approve" | "reject" | { readonly answer: unknown } {
+  return text === "approve" || text === "reject" ? text : { answer: parseJson(text, `--approval ${task}`) };
 }

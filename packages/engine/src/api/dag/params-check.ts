@@ -10,7 +10,7 @@ export class ParamsCheck {
   check(version: CheckedVersion, conf: Json): void {
     const fields = this.#validator.problems(version, conf).map(({ keyword, path, problem }) => {
       const loc = ["body", "conf", ...path];
-      return { loc, msg: `${loc.slice(1).join(".")}: ${problem}`, type: `params.${keyword}` };
+      return { loc, msg: `${loc.slice(1).join(".")}: ${problem}`, type: `params.${keyword}`, problem };
     });
     if (fields.length > 0) throw new Problem(422, "VALIDATION", fields);
   }

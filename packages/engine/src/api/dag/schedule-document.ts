@@ -2,7 +2,7 @@
 import type { ScheduleManifest } from "@tradewind/sdk/manifest";
 import { durationText } from "@tradewind/sdk/wording";
 import { z } from "zod";
-import { cronWords, isTimeSchedule, upcomingRuns } from "../../model/index.ts";
+import { cronWords, type DueRun, isTimeSchedule, upcomingRuns } from "../../model/index.ts";
 import type { DagRow } from "../../store/list/dags.ts";
 import { iso, nullableDate } from "../server/fields.ts";
 
@@ -35,8 +35,15 @@ export const upcomingDocument = z
   .object({ logical_date: z.string(), run_after: z.string() })
   .meta({ id: "UpcomingRun", description: "An upcoming run of the schedule and its due time." });
 
+export function upcoming(row: DagRow): z.output<typeof upcomingDocument>[] {
+  return upcomingOf(row, UPCOMING).map((run) => ({
+    logical_date: new Date(run.logicalDate).toISOString(),
+    run_after: new Date(run.runAfter).toISOString(),
+  }));
+}
+
 /** Ignores whether the DAG is paused. */
-export function upcoming({ manifest, ...row }: DagRow): z.output<typeof upcomingDocument>[] {
+export function upcomingOf({ manifest, ...row }: DagRow, count: number): DueRun[] {
   const { next_logical_date: logicalDate, next_run_after: runAfter } = row;
   if (manifest === null || logicalDate === null || runAfter === null) return [];
   const planned = {
@@ -45,10 +52,7 @@ export function upcoming({ manifest, ...row }: DagRow): z.output<typeof upcoming
     intervalEnd: (row.next_interval_end ?? logicalDate).getTime(),
     runAfter: runAfter.getTime(),
   };
-  return upcomingRuns(manifest, { planned, now: Date.now(), count: UPCOMING }).map((run) => ({
-    logical_date: new Date(run.logicalDate).toISOString(),
-    run_after: new Date(run.runAfter).toISOString(),
-  }));
+  return upcomingRuns(manifest, { planned, now: Date.now(), count });
 }
 
 export function timetable(given: ScheduleManifest | undefined) {

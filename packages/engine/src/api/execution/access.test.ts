@@ -199,6 +199,17 @@ describe.each(ROUTES)("%s", (route) => {
   });
 });
 
+it("registers no worker of another protocol, and says what to update", async () => {
+  const response = await tw.app.inject({
+    method: "POST",
+    url: "/execution/v1/workers",
+    headers: { authorization: `Bearer ${own.token}` },
+    payload: { ...facts, protocol: 2 },
+  });
+  isRefused(response, 409, "WORKER_VERSION");
+  expect(response.json().detail).toContain("update the server");
+});
+
 it("refuses a worker whose token was revoked while it was in use", async () => {
   const token = await newToken("worker");
   const [row] = await tw.database.rows<{ id: number }>(NEWEST_TOKEN);

@@ -25,6 +25,8 @@ interface LiveFeedOptions {
 }
 
 const LINGER_MS = 30_000;
+/** Messages are at least 100 ms apart: more frequent polls of the log would only cost. */
+const FLOW_MS = 50;
 /** Of every process with a stream. They carry the wake-ups along. */
 const ALWAYS = ["run", "action"] as const;
 
@@ -47,6 +49,7 @@ export class LiveFeed {
     this.#tail = new LogTail({
       database,
       logger,
+      flowMs: FLOW_MS,
       wakeUps: {
         // One connection for both.
         listen: (onTopic) => {

@@ -41,15 +41,15 @@ export class LiveSignals implements LiveSource {
   }
 }
 
-const WAIT_CHANGES: ReadonlySet<WakeUp> = new Set(["triggers", "fired", "unwaited"]);
+export const WAIT_CHANGES: ReadonlySet<WakeUp> = new Set(["triggers", "fired", "unwaited"]);
 
-/** A wait began, or has ended. An approval is a wait for a person. */
+/** A wait began, or has ended. */
 export class LiveWaits implements LiveSource {
   readonly gapMs = 500;
   #hasChanged = false;
 
   isWanted(watched: WatchedTopics): boolean {
-    return ["waiting", "approvals", "home"].some((topic) => watched.has(topic));
+    return watched.has("waiting") || watched.has("home");
   }
 
   onWakeUp(topic: WakeUp): boolean {
@@ -63,7 +63,7 @@ export class LiveWaits implements LiveSource {
   }
 
   async read(): Promise<Reading> {
-    const messages: LiveMessage[] = this.#hasChanged ? [{ topic: "waiting" }, { topic: "approvals" }] : [];
+    const messages: LiveMessage[] = this.#hasChanged ? [{ topic: "waiting" }] : [];
     this.#hasChanged = false;
     return { messages };
   }
@@ -180,7 +180,7 @@ export class LiveHome implements LiveSource {
   }
 
   async read(): Promise<Reading> {
-    if (performance.now() - this.#readAt > this.sweepMs) this.#parts.add("lateness");
+    if (performance.now() - this.#readAt > this.sweepMs - 1_000) this.#parts.add("lateness");
     const parts = [...this.#parts];
     this.#parts.clear();
     if (parts.length === 0) return { messages: [] };

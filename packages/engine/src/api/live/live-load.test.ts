@@ -11,7 +11,7 @@ const PER_BATCH = 50;
 const BATCH_MS = 50;
 const BATCHES = 40;
 const TASKS = PER_BATCH * BATCHES;
-const ROUNDS = 4;
+const ROUNDS = 6;
 
 let tw: Installation;
 let dagRunId: number;

@@ -6,7 +6,7 @@ import { z } from "zod";
 import { ALL_RUN_STATES, ALL_TASK_STATES } from "../../model/index.ts";
 import { nullableDate } from "../server/fields.ts";
 
-/** Entries of one message; with more changes, `more` is set. */
+/** Entries of one message; more are in further messages, or `more` is set. */
 export const MOST_ENTRIES = 500;
 
 const runState = z.enum(ALL_RUN_STATES as [string, ...string[]]);
@@ -88,7 +88,22 @@ const signalsMessage = z.object({
 
 const waitingMessage = z.object({ topic: z.literal("waiting") });
 
-const approvalsMessage = z.object({ topic: z.literal("approvals") });
+const approvalsMessage = z.object({
+  topic: z.literal("approvals"),
+  open: z.number().describe("At most 1,000: there may be more."),
+  opened: z.array(
+    z
+      .object({
+        id: z.number(),
+        dag_id: z.string(),
+        run_id: z.string(),
+        task_id: z.string(),
+        map_index: z.number(),
+      })
+      .meta({ id: "LiveApproval" }),
+  ),
+  closed: z.array(z.number()).describe("Ids of those that were answered, timed out or cancelled."),
+});
 
 const errorsMessage = z.object({
   topic: z.literal("errors"),
@@ -171,7 +186,9 @@ const homeMessage = z.object({
 });
 
 export const liveMessage = z
-  .discriminatedUnion("topic", [
+  .union([
+    runMessage,
+    dagMessage,
     runsMessage,
     dagsMessage,
     signalsMessage,
@@ -185,8 +202,6 @@ export const liveMessage = z
     auditMessage,
     homeMessage,
   ])
-  .or(runMessage)
-  .or(dagMessage)
   .meta({ id: "LiveMessage" });
 
 export type LiveMessage = z.output<typeof liveMessage>;

@@ -36,6 +36,7 @@ beforeAll(async () => {
             while (!existsSync(${JSON.stringify(join(rig.root, "open"))})) await sleep(20);
           });
       });
+      export const asked = dag("asked", {}, (d) => void d.approval("ok", {}));
       export const child = dag("child", {}, (d) => void d.task("only", () => 1));
       export const parent = dag("parent", {}, (d) => void d.dag("kid", child));
     `,
@@ -93,7 +94,13 @@ it("sends tasks that wait for a slot, of which the log has no signal", async () 
   expect(states()).not.toContain("success");
   await writeFile(join(rig.root, "open"), "");
   expect(await rig.ended(id)).toBe("success");
-  await browser.reach(() => states().filter((state) => state === "success").length === 3);
+  const ended = () =>
+    new Set(
+      browser
+        .of("run:full/f")
+        .flatMap(({ tasks }) => tasks.filter(({ state }) => state === "success").map(keyOf)),
+    );
+  await browser.reach(() => ended().size === 3);
 }, 60_000);
 
 it("names the run that started another, and what users did", async () => {
@@ -111,6 +118,27 @@ it("names the run that started another, and what users did", async () => {
     browser.of("run:etl/edited").some(({ run }) => run !== null && run.state === null),
   );
   expect(browser.of("runs").at(-1)!.runs).toMatchObject([{ run_id: "edited", state: null, run_type: null }]);
+}, 60_000);
+
+it("sends approvals that are opened and answered", async () => {
+  const browser = await LiveBrowser.open(connection, ["approvals", "waiting", "run:asked/a"]);
+  const id = await rig.trigger("asked", { runId: "a" });
+  const messages = () => browser.of("approvals");
+  await browser.reach(() => messages().length > 0);
+  expect(messages()[0]).toMatchObject({ open: 1, opened: [{ dag_id: "asked", run_id: "a", task_id: "ok" }] });
+  const approval = messages()[0]!.opened[0]!.id;
+  await fetch(`${connection.url}/api/v2/approvals/${approval}/answer`, {
+    method: "POST",
+    headers: { ...connection.headers, "content-type": "application/json" },
+    body: JSON.stringify({ decision: "approve" }),
+  });
+  await browser.reach(() => messages().some(({ closed }) => closed.includes(approval)));
+  expect(messages().at(-1)).toEqual({ topic: "approvals", open: 0, opened: [], closed: [approval] });
+  expect(await rig.ended(id)).toBe("success");
+  const states = () => browser.of("run:asked/a").flatMap(({ tasks }) => tasks.map(({ state }) => state));
+  await browser.reach(() => states().at(-1) === "success");
+  expect(states()).toContain("deferred");
+  expect(browser.of("waiting").length).toBeGreaterThan(0);
 }, 60_000);
 
 function keyOf({ map_index, task_id }: { readonly task_id: string; readonly map_index: number }): string {

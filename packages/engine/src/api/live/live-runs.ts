@@ -18,7 +18,7 @@ const MOST_TASKS = 2_000;
 /** Changed runs, or changed tasks of one run, that are kept until they are read. */
 const MOST_KEPT = 10_000;
 /** Tasks of one run that are about to run, and the time between two readings: longer if there are more than that. */
-const MOST_BEFORE_START = 1_000;
+const MOST_BEFORE_START = 500;
 const LOOK_MS = 200;
 const LOOK_MANY_MS = 2_000;
 const RUN_ACTION = /dag_run|task_instance|^(?:start|restart|stop)$/;

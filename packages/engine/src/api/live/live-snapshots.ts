@@ -4,13 +4,16 @@ import type { Signal } from "../../signal/signal.ts";
 import type { Database } from "../../store/database/database.ts";
 import { type ErrorCounts, errorCounts } from "../../store/ui/home.ts";
 import {
+  type LiveApprovalRow,
   type LiveDagRow,
+  liveApprovals,
   liveBackfills,
   liveDags,
   liveImportErrors,
   liveJobs,
   livePools,
 } from "../../store/ui/live-facts.ts";
+import { WAIT_CHANGES } from "./live-invalidations.ts";
 import { type LiveMessage, MOST_ENTRIES } from "./live-messages.ts";
 import type { LiveSource, Reading } from "./live-source.ts";
 import { dagTopic } from "./live-topics.ts";
@@ -182,7 +185,34 @@ export class LivePools implements LiveSource {
   }
 }
 
-/** What waits for a person to repair it. */
+/** Open approvals: waits for a person. */
+export class LiveApprovals implements LiveSource {
+  readonly gapMs = 500;
+  readonly sweepMs = 5_000;
+  readonly #known = new Known<LiveApprovalRow>();
+
+  isWanted(watched: WatchedTopics): boolean {
+    return watched.has("approvals");
+  }
+
+  onWakeUp(topic: WakeUp): boolean {
+    return WAIT_CHANGES.has(topic);
+  }
+
+  reset(): void {
+    this.#known.forget();
+  }
+
+  async read(database: Database): Promise<Reading> {
+    const rows = await liveApprovals(database);
+    const { changed, gone } = this.#known.compare(keyed(rows, "id"));
+    if (changed.length + gone.length === 0) return { messages: [] };
+    const message = { open: rows.length, opened: [...changed], closed: gone.map(Number) };
+    return { messages: [{ topic: "approvals", ...message }] };
+  }
+}
+
+/** What a person has to repair. */
 export class LiveErrors implements LiveSource {
   readonly gapMs = 500;
   readonly sweepMs = 5_000;

@@ -43,8 +43,9 @@ interface LoopParts {
   readonly onFailure: (error: unknown) => void;
 }
 
-/** Reads take at most a quarter of the time. */
-const SHARE = 3;
+/** After a read that took longer, the gap is longer, too: but not much, because a busy machine makes every read slow. */
+const FAST_MS = 50;
+const MOST_GAPS = 2;
 const AWAY_MS = 1_000;
 
 export class SourceLoop {
@@ -116,7 +117,7 @@ export class SourceLoop {
       if (reading.isMore) this.#isCalled = true;
       onReading(reading);
       first.resolve();
-      return Math.max(source.gapMs, (performance.now() - began) * SHARE);
+      return Math.min(Math.max(1, (performance.now() - began) / FAST_MS), MOST_GAPS) * source.gapMs;
     } catch (error) {
       first.reject(error);
       this.#first = Promise.withResolvers();

@@ -1,6 +1,6 @@
 import { LiveActions, LiveAssets, LiveHome, LiveSignals, LiveWaits } from "./live-invalidations.ts";
 import { LiveRuns } from "./live-runs.ts";
-import { LiveBackfills, LiveDags, LiveErrors, LiveJobs, LivePools } from "./live-snapshots.ts";
+import { LiveApprovals, LiveBackfills, LiveDags, LiveErrors, LiveJobs, LivePools } from "./live-snapshots.ts";
 import type { LiveSource } from "./live-source.ts";
 
 /** All sources of messages, each with its topics. */
@@ -10,6 +10,7 @@ export function liveSources(): LiveSource[] {
     new LiveDags(),
     new LiveSignals(),
     new LiveWaits(),
+    new LiveApprovals(),
     new LiveBackfills(),
     new LiveAssets(),
     new LiveJobs(),

@@ -1,4 +1,4 @@
-/** Messages about runs and tasks from what one read has found: one per topic. */
+/** Messages about runs and tasks from what one read has found: one per topic, unless there are too many tasks. */
 import type { LiveRunRow, LiveTaskRow } from "../../store/ui/live-runs.ts";
 import { iso } from "../server/fields.ts";
 import {
@@ -62,9 +62,13 @@ export class RunMessages {
         topic: `run:${name}`,
         run,
         tasks: listed.slice(0, MOST_ENTRIES),
-        more: more || listed.length > MOST_ENTRIES,
+        more,
         parts: [...parts],
       });
+      for (let from = MOST_ENTRIES; from < listed.length; from += MOST_ENTRIES) {
+        const rest = listed.slice(from, from + MOST_ENTRIES);
+        messages.push({ topic: `run:${name}`, run: null, tasks: rest, more: false, parts: [] });
+      }
     }
     return messages;
   }

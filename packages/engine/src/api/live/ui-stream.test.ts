@@ -37,6 +37,14 @@ describe("a stream", () => {
     expect(browser.events).toMatchObject([{ event: "open", data: { topics: ["settings", "jobs"] } }]);
   });
 
+  test("has its messages in the OpenAPI document, for generated types", async () => {
+    const response = await fetch(`${server.url}/openapi.json`, { headers: server.headers });
+    const { components } = (await response.json()) as { components: { schemas: Record<string, unknown> } };
+    expect(Object.keys(components.schemas)).toEqual(
+      expect.arrayContaining(["LiveMessage", "LiveOpen", "LiveResync", "LiveRun", "LiveTask"]),
+    );
+  });
+
   test("rejects an unknown topic, and names the known ones", async () => {
     for (const topics of ["nope", "runs,run:etl", "dag:", "run:a/b/c", "dag:a b"]) {
       const url = `${server.url}/ui/stream?topics=${encodeURIComponent(topics)}`;

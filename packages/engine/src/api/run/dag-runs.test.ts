@@ -194,6 +194,7 @@ describe("creating runs", () => {
     const response = await tw.call("POST", "/dags/typed/dagRuns", { conf });
     expect(response.statusCode).toBe(422);
     expect(response.json().detail[0].loc).toEqual(loc);
+    expect(response.json().errors[0].pointer).toBe(`/${loc.slice(1).join("/")}`);
     if ("region" in conf && conf.region === "mars")
       expect(response.json().detail[0].msg).toBe("conf.region: must be one of: eu, us");
     expect(
@@ -210,8 +211,13 @@ describe("creating runs", () => {
     const response = await tw.call("POST", "/dags/strict/dagRuns", { conf: { regoin: "eu" } });
     expect(response.statusCode).toBe(status);
     if (status === 422) expect(response.json().detail[0].loc).toEqual(["body", "conf", "regoin"]);
-    if (Object.keys(more).length === 0)
-      expect(response.json().detail[0].msg).toBe('conf.regoin: is unknown; did you mean "region"?');
+    if (Object.keys(more).length === 0) {
+      const problem = response.json();
+      expect(problem.detail[0].msg).toBe('conf.regoin: is unknown; did you mean "region"?');
+      expect(problem.errors).toEqual([
+        { pointer: "/conf/regoin", message: 'is unknown; did you mean "region"?' },
+      ]);
+    }
   });
 });
 

@@ -87,7 +87,7 @@ export async function readTaskTimes(
   const { maps } = await readTimelineMaps(connection, run, Number.POSITIVE_INFINITY);
   const range = { taskId, from: after < 0 ? -1 : after + 1, to: after + limit, also: [] };
   const [times, manifest] = await Promise.all([
-    readRunTimes(connection, run, range),
+    readRunTimes(connection, [run.id], range),
     requireManifest(connection, run),
   ]);
   return {
@@ -129,12 +129,13 @@ async function readPast(connection: Connection, run: TimelineRun, limit: number)
     requireManifest(connection, run),
     readTimelineMaps(connection, run, limit),
   ]);
-  const times = await readRunTimes(connection, run, { from: -1, to: limit - 1, also: last });
+  const times = await readRunTimes(connection, [run.id], { from: -1, to: limit - 1, also: last });
   return { run, manifest, maps, instances: withIntervals(times) };
 }
 
-function withIntervals({ attempts, instances, waits }: RunTimes): InstanceTimes[] {
-  const keyOf = (of: { taskId: string; mapIndex: number }) => `${of.mapIndex} ${of.taskId}`;
+export function withIntervals({ attempts, instances, waits }: RunTimes): InstanceTimes[] {
+  const keyOf = (of: TimelineInstance | RunTimes["attempts"][number] | RunTimes["waits"][number]) =>
+    `${of.runId} ${of.mapIndex} ${of.taskId}`;
   const attemptsOf = Map.groupBy(attempts, keyOf);
   const waitsOf = Map.groupBy(waits, keyOf);
   return instances.map((instance) => {

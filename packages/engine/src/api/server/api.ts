@@ -14,6 +14,7 @@ import {
 import { isValidCredential } from "../../store/access/web-sessions.ts";
 import { eventLogs } from "../access/event-logs.ts";
 import { tokens } from "../access/tokens.ts";
+import { approvals } from "../approval/approvals.ts";
 import { assets } from "../asset/assets.ts";
 import { backfills } from "../backfill/backfills.ts";
 import { dagVersionDiff } from "../dag/dag-version-diff.ts";
@@ -77,6 +78,7 @@ import { prepareStreams } from "./streaming.ts";
 import { version } from "./version.ts";
 
 const RESOURCES: readonly Resource[] = [
+  approvals,
   assets,
   backfills,
   conditions,

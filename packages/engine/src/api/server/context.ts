@@ -63,6 +63,7 @@ export type Change =
   | { readonly kind: "backfill_changed"; readonly backfillId: number }
   | { readonly kind: "pool_changed"; readonly pool: string }
   | { readonly kind: "signal_sent"; readonly key: string }
+  | { readonly kind: "approval_answered"; readonly dagRunId: number }
   /** A worker was drained or removed: its held heartbeat has to be answered. */
   | { readonly kind: "worker_changed"; readonly workerId: number }
   /** An action was recorded in the audit log. */

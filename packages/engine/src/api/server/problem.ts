@@ -18,6 +18,8 @@ export interface FieldError {
   readonly loc: readonly (string | number)[];
   readonly msg: string;
   readonly type: string;
+  /** The message for a reader who sees the field; default: `msg`. */
+  readonly problem?: string;
 }
 
 /** Used in the API description; `sendProblem` writes it. */
@@ -34,6 +36,8 @@ export const problemDocument = z
     ]),
     code: z.string(),
     request_id: z.string(),
+    /** For forms: each invalid field of the body, with its JSON pointer. */
+    errors: z.array(z.object({ pointer: z.string(), message: z.string() })).optional(),
   })
   .meta({ id: "Problem" });
 
@@ -97,10 +101,26 @@ export function sendProblem(reply: FastifyReply, problem: Problem): FastifyReply
       type: "about:blank",
       title: TITLES[problem.statusCode] ?? "Error",
       status: problem.statusCode,
-      detail: problem.detail,
+      ...(typeof problem.detail === "string" ? { detail: problem.detail } : fieldsOf(problem.detail)),
       code: problem.code,
       request_id: reply.request.id,
     });
+}
+
+function fieldsOf(fields: readonly FieldError[]) {
+  const ofBody = fields.filter(({ loc }) => loc[0] === "body");
+  return {
+    detail: fields.map(({ loc, msg, type }) => ({ loc, msg, type })),
+    errors: ofBody.map(({ loc, msg, problem = msg }) => ({
+      pointer: pointerTo(loc.slice(1)),
+      message: problem,
+    })),
+  };
+}
+
+/** RFC 6901; empty for the whole body. */
+function pointerTo(path: FieldError["loc"]): string {
+  return path.map((step) => `/${String(step).replaceAll("~", "~0").replaceAll("/", "~1")}`).join("");
 }
 
 /** @param onProblem Called for each problem. */

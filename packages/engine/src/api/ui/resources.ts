@@ -1,10 +1,23 @@
 /** The routes below /ui. */
 import { uiStream } from "../live/ui-stream.ts";
 import type { Resource } from "../server/context.ts";
+import { uiCalendar } from "./ui-calendar.ts";
 import { uiDags } from "./ui-dags.ts";
 import { uiGrid } from "./ui-grid.ts";
 import { uiHome } from "./ui-home.ts";
+import { uiSameError } from "./ui-same-error.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
 import { uiTimeline } from "./ui-timeline.ts";
+import { uiTrends } from "./ui-trends.ts";
 
-export const UI_RESOURCES: readonly Resource[] = [uiDags, uiGrid, uiHome, uiStream, uiTaskLogs, uiTimeline];
+export const UI_RESOURCES: readonly Resource[] = [
+  uiCalendar,
+  uiDags,
+  uiGrid,
+  uiHome,
+  uiSameError,
+  uiStream,
+  uiTaskLogs,
+  uiTimeline,
+  uiTrends,
+];

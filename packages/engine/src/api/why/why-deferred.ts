@@ -1,5 +1,7 @@
 /** Why a deferred task still waits: trigger, start, timeout, and whether a triggerer polls it. */
+import { APPROVAL_KIND, type ApprovalArgs } from "@tradewind/sdk/approval-request";
 import type { BuiltinTriggers } from "@tradewind/sdk/builtin-triggers";
+import type { ApprovalManifest } from "@tradewind/sdk/manifest";
 import type { Connection } from "../../store/database/database.ts";
 import type { CurrentWait, WaitedTrigger } from "../../store/list/deferrals.ts";
 import { type JobRow, liveTriggerers } from "../../store/list/jobs.ts";
@@ -47,11 +49,11 @@ interface NamedInstance {
   readonly state: string | null;
 }
 
-/** `tryEnds`: when the task's own timeout expires. */
+/** `tryEnds`: when the task's own timeout expires. `approval`: of a task that a person's answer ends. */
 export async function deferredReasons(
   connection: Connection,
   wait: CurrentWait | null,
-  tryEnds: Date | null,
+  { tryEnds, approval }: { readonly tryEnds: Date | null; readonly approval: ApprovalManifest | undefined },
 ): Promise<Finding[]> {
   if (wait === null) return [reason("DEFERRED", "It waits for its trigger and holds no worker.")];
   const { deferred_at, fired_at, kind, trigger } = wait;
@@ -61,6 +63,7 @@ export async function deferredReasons(
       reason("TRIGGER_FIRED", `Its trigger, ${kind}, fired${when}: the scheduler is about to resume it.`),
     ];
   }
+  if (kind === APPROVAL_KIND && approval) return [approvalReason(wait, trigger, approval)];
   const until = earlier(wait.timeout_at, tryEnds);
   const facts = [
     `It waits on ${triggerText({ kind, args: trigger.args, fired: trigger.fired }, ARGS_SHOWN)} since ${iso(deferred_at)}`,
@@ -72,6 +75,22 @@ export async function deferredReasons(
     ...(kind === RUN_KIND ? await awaitedRunReasons(connection, trigger.args) : []),
     ...(await neglected(connection, trigger)),
   ];
+}
+
+/** Who may answer, since when, until when, and how. */
+function approvalReason(
+  { deferred_at, timeout_at }: CurrentWait,
+  { args, id, wake_at }: WaitedTrigger,
+  { form, onTimeout }: ApprovalManifest,
+): Finding {
+  const { assignees, title } = args as unknown as ApprovalArgs;
+  const until = timeout_at ?? wake_at;
+  const who = assignees.length === 0 ? "any user" : assignees.join(" or ");
+  const silence = onTimeout === "answer" ? "the answer of onTimeout counts" : `the task will ${onTimeout}`;
+  const limit = until === null ? "without a timeout" : `until ${iso(until)}, after which ${silence}`;
+  const how = `tradewind approvals answer ${id} ${form === null ? "--approve" : "--answer '<json>'"}`;
+  const message = `It waits for an answer to "${title}" from ${who} since ${iso(deferred_at)}, ${limit}. Answer with: ${how} (or --reject). It holds no worker.`;
+  return { code: "NEEDS_APPROVAL", message, until };
 }
 
 function pollerOf(kind: string, trigger: WaitedTrigger): string {

@@ -200,7 +200,12 @@ async function instanceReasons(facts: Case, state: string): Promise<Reason[]> {
       ];
     }
     case "deferred":
-      return (await deferredReasons(facts.database, instance?.wait ?? null, tryEnds(facts))).map(shown);
+      return (
+        await deferredReasons(facts.database, instance?.wait ?? null, {
+          tryEnds: tryEnds(facts),
+          approval: facts.task.approval,
+        })
+      ).map(shown);
     case "queued":
       return instance ? (await executorReasons(facts.database, instance)).map(shown) : [];
     case "scheduled":

@@ -4,7 +4,7 @@
  */
 import type { DagManifest, StartTrigger, TaskManifest } from "@tradewind/sdk/manifest";
 import { compileGraph, RuleSet, validateSchedule } from "../../model/index.ts";
-import { isDelay, isKey, isTriggerCall } from "../../model/trigger/trigger-call.ts";
+import { isDelay, isKey, isTriggerCall, isWait } from "../../model/trigger/trigger-call.ts";
 import { messageOf } from "../../service/errors.ts";
 
 /** The problem, or null. */
@@ -84,9 +84,7 @@ function taskProblem(dagId: string, tasks: readonly TaskManifest[]): string | nu
 function isStart({ trigger, method, timeoutMs, kwargs, onTimeout }: StartTrigger): boolean {
   const isKnown = onTimeout === "fail" || onTimeout === "fatal" || onTimeout === "skip";
   const hasTime = timeoutMs === null || isDelay(timeoutMs);
-  return (
-    isTriggerCall(trigger) && isKnown && hasTime && (method === null || isKey(method)) && kwargs !== undefined
-  );
+  return isWait(trigger, kwargs) && isKnown && hasTime && (method === null || isKey(method));
 }
 
 /** Removes tasks without pending upstream until none is left; the rest is in or behind a cycle. */

@@ -18,7 +18,7 @@ import type {
   TriggerRunRequest,
 } from "@tradewind/sdk/program";
 import type { AttemptOutcome } from "../../model/index.ts";
-import { isDelay, isKey, isTriggerCall } from "../../model/trigger/trigger-call.ts";
+import { isDelay, isKey, isTriggerCall, isWait } from "../../model/trigger/trigger-call.ts";
 
 import type { SignalAction } from "../contract.ts";
 
@@ -243,7 +243,7 @@ function isOutcome(raw: unknown): boolean {
 }
 
 function isDeferral(raw: Record<string, unknown>): boolean {
-  if (!isTriggerCall(raw.trigger) || raw.kwargs === undefined) return false;
+  if (!isWait(raw.trigger, raw.kwargs)) return false;
   if (raw.timeoutMs !== null && !isDelay(raw.timeoutMs)) return false;
   if (raw.onCancel !== undefined && raw.onCancel !== true) return false;
   if (raw.cancelInputs !== undefined && !isRecord(raw.cancelInputs)) return false;

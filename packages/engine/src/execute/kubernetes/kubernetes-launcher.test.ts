@@ -189,6 +189,42 @@ describe("launching", () => {
     expect(server.count("POST", nameOf(id))).toBe(1);
   });
 
+  it("adopts a pod whose scheduler died between its creation and the answer", async () => {
+    const first = await start();
+    server.intercept = ({ method }) => {
+      if (method !== "POST") return undefined;
+      void first.stop();
+      return "lose";
+    };
+    const id = await submit(first);
+    await created(id);
+    await first.stop();
+    server.intercept = () => undefined;
+    await start({ sweepMs: 50 });
+    await created(await submitUnlaunched());
+    expect(server.count("POST", nameOf(id))).toBe(1);
+    terminated(id, 137, "OOMKilled");
+    expect(await endOf(id)).toEqual(failure("TASK_OUT_OF_MEMORY", "OOMKilled"));
+  });
+
+  it("creates no pod again that it could create only after a while, and that the watch has not shown yet", async () => {
+    const executor = await start({ sweepMs: 300 });
+    await server.until(() => server.watchers === 1);
+    let refusals = 0;
+    server.intercept = ({ method }): Injected => {
+      if (method === "WATCH") return "drop";
+      return method === "POST" && refusals++ === 0
+        ? { status: 429, headers: { "retry-after": "2" } }
+        : undefined;
+    };
+    server.dropWatches();
+    const id = await submit(executor);
+    await created(id);
+    // The sweep that finds this one has also read the other.
+    await created(await submitUnlaunched());
+    expect(server.count("POST", nameOf(id))).toBe(2);
+  });
+
   it("reports why pods cannot be created, e.g. a used-up quota", async () => {
     const executor = await start();
     const message = 'pods "x" is forbidden: exceeded quota: team, requested: pods=1';

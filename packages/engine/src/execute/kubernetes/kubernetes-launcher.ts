@@ -106,7 +106,7 @@ export class KubernetesLauncher implements Launcher {
       delayMs: (assignment) => (this.#own.has(assignment) ? 0 : OTHERS_DELAY_MS),
     });
     const creation = new PodCreation({
-      create: ({ namespace, pod }) => api.create(namespace, pod),
+      create: ({ id, namespace, pod }) => api.create(namespace, pod).finally(() => this.#renew(id)),
       onRefused: (pod, error) => this.#onRefused(pod, error),
       rate: createRate,
       logger,
@@ -191,6 +191,12 @@ export class KubernetesLauncher implements Launcher {
     } catch (error) {
       outage.failed(error);
     }
+  }
+
+  /** It may have waited for its creation for long. */
+  #renew(id: string): void {
+    const own = this.#own.get(id);
+    if (own !== undefined) this.#own.set(id, { ...own, since: performance.now() });
   }
 
   #onRefused({ id, name, namespace }: NewPod, { message, status }: PodApiError): void {

@@ -19,7 +19,7 @@ export interface NewPod extends TaskPod {
 
 export interface PodCreationOptions {
   /** Rejects with PodApiError. */
-  readonly create: (pod: TaskPod) => Promise<void>;
+  readonly create: (pod: NewPod) => Promise<void>;
   /** The API server will never accept it. */
   readonly onRefused: (pod: NewPod, error: PodApiError) => void;
   /** Pods per second. */

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { launcherHost } from "../../../test/support/launcher-host.ts";
 import { redisServer, type TestRedis } from "../../../test/support/redis-server.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
@@ -76,5 +76,15 @@ describe("the queue launcher", () => {
     launcher.launch(await store(db, "other", 1));
     await has("other", 1);
     expect(await messages("default")).toBe(3);
+  });
+
+  it("sends to a Redis that was away when it sent for the first time", async () => {
+    const { db, has, launcher } = await open();
+    await redis.down();
+    launcher.launch(await store(db, "default", 1));
+    // Every attempt to connect has failed by then.
+    await vi.waitFor(() => expect(launcher.problem()).toContain("max retries"), { timeout: 20_000 });
+    await redis.up("empty");
+    await has("default", 1);
   });
 });

@@ -26,6 +26,8 @@ function worker(slots: number, queues: number) {
       free++;
       shared.release(queue);
     },
+    /** Without a free slot. */
+    release: (queue: number) => shared.release(queue),
   };
 }
 
@@ -61,4 +63,21 @@ it("starts waiting messages in the order of their arrival", async () => {
     await turn();
   }
   expect(started).toEqual([2, 1, 0]);
+});
+
+it("starts a waiting message without room when no message would do so by its end", async () => {
+  const { receive, started, release } = worker(1, 2);
+  await receive(0);
+  void receive(1);
+  // It has ended, and its slot is still taken, e.g. because its bundle is being fetched.
+  release(0);
+  await turn();
+  expect(started).toEqual([0, 1]);
+});
+
+it("starts a message that finds no room if it is the only one", async () => {
+  const { receive, started } = worker(0, 1);
+  void receive(0);
+  await turn();
+  expect(started).toEqual([0]);
 });

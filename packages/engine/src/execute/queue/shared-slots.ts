@@ -24,23 +24,30 @@ export class SharedSlots {
   /** Resolves when there is room for a message of this queue. */
   async acquire(queue: number): Promise<void> {
     this.#count(queue, 1);
-    if (this.#options.room() <= 0) {
-      await new Promise<void>((start) => this.#waiting.push({ queue, start }));
-    }
+    if (this.#options.room() > 0 || this.#started === 1) return;
+    await new Promise<void>((start) => this.#waiting.push({ queue, start }));
   }
 
   /** The assignment of a message has ended. */
   release(queue: number): void {
     this.#count(queue, -1);
-    if (this.#options.room() > 0) this.#waiting.shift()?.start();
     this.limit();
   }
 
-  /** The room has changed. */
+  /**
+   * The room has changed. It may also grow without a call of this, e.g. when a bundle is fetched. So a message is started
+   * without room if no other one would start it when it ends.
+   */
   limit(): void {
+    if (this.#options.room() > 0 || this.#started === 0) this.#waiting.shift()?.start();
     const room = Math.max(0, this.#options.room() - this.#waiting.length);
     for (const [queue, inHand] of this.#inHand.entries())
       this.#options.onLimit(queue, Math.max(1, inHand + room));
+  }
+
+  /** The number of messages in hand that do not wait. */
+  get #started(): number {
+    return this.#inHand.reduce((sum, inHand) => sum + inHand, 0) - this.#waiting.length;
   }
 
   #count(queue: number, by: 1 | -1): void {

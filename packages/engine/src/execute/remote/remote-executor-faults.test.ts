@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { DatabaseFaults } from "../../../test/support/faulty-database.ts";
+import { openTransaction } from "../../../test/support/open-transaction.ts";
 import { testDatabase } from "../../../test/support/test-database.ts";
 import { LogFolder } from "../../log/log-folder.ts";
 import { SecretBox } from "../../secret/secret-box.ts";
-import { silentLogger } from "../../service/logger.ts";
+import { type Logger, silentLogger } from "../../service/logger.ts";
 import { adhoc, type Database } from "../../store/database/database.ts";
 import type { AttemptAssignment, ExecutorEvent } from "../contract.ts";
 import type { Launcher, LaunchRequest } from "./launcher.ts";
@@ -20,7 +21,7 @@ class Launches implements Launcher {
   async stop(): Promise<void> {}
 }
 
-async function open() {
+async function open(logger: Logger = silentLogger) {
   const { db } = await testDatabase();
   const faults = new DatabaseFaults(db);
   const launcher = new Launches();
@@ -33,7 +34,7 @@ async function open() {
       database: faults.database,
       launcher,
       parallelism: 3,
-      logger: silentLogger,
+      logger,
     },
     secretBox: new SecretBox([Buffer.alloc(32, 7)]),
     onCancels: () => {},
@@ -109,6 +110,22 @@ describe("a remote executor", () => {
     ]);
     await until(() => launcher.requests.length === 2);
     expect(await count(db)).toBe(2);
+  });
+
+  it("stores an assignment after an edit has kept its run locked for long", async () => {
+    const retries = Promise.withResolvers<void>();
+    const { db, events, executor, launcher, run } = await open({
+      ...silentLogger,
+      warn: () => retries.resolve(),
+    });
+    const edit = await openTransaction(db, (tx) =>
+      tx.rows(adhoc("SELECT FROM dag_run WHERE id = $1 FOR UPDATE"), [run]),
+    );
+    executor.submit([assignment(run)]);
+    await retries.promise;
+    await edit.commit();
+    await until(() => launcher.requests.length === 1);
+    expect(events).toEqual([]);
   });
 
   it("ends an attempt that is cancelled before it is stored, and stores nothing", async () => {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
-import { CommitUnknownError, isTransient } from "../../store/database/database.ts";
+import { CommitUnknownError, isContended, isTransient } from "../../store/database/database.ts";
 
 const FIRST_WAIT_MS = 50;
 const LONGEST_WAIT_MS = 1_000;
@@ -51,7 +51,7 @@ export class WriteQueue<T> {
       try {
         return await this.#options.write(batch);
       } catch (error) {
-        const isRepeatable = isTransient(error) || error instanceof CommitUnknownError;
+        const isRepeatable = isTransient(error) || isContended(error) || error instanceof CommitUnknownError;
         const { failed, logger, what } = this.#options;
         const facts = { items: batch.length, error: messageOf(error) };
         if (!isRepeatable && batch.length > 1) {

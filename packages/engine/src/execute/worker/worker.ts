@@ -96,6 +96,7 @@ export class Worker {
   readonly #outage: Outage;
   #id = 0;
   #leaseMs = 0;
+  #trustedUntil = 0;
   #isDraining = false;
   /** It drains because its process stops. */
   #isStopping = false;
@@ -114,6 +115,11 @@ export class Worker {
 
   get isWanted(): boolean {
     return this.#state !== "stopped";
+  }
+
+  /** Whether its lease is held. */
+  isReady(): boolean {
+    return performance.now() < this.#trustedUntil;
   }
 
   /** How many more assignments it accepts now. */
@@ -216,7 +222,8 @@ export class Worker {
 
   #term(started: number): LeaseTerm {
     const endsAt = started + this.#leaseMs;
-    return { trustedUntil: endsAt - MARGIN * this.#leaseMs, endsAt };
+    this.#trustedUntil = endsAt - MARGIN * this.#leaseMs;
+    return { trustedUntil: this.#trustedUntil, endsAt };
   }
 
   /** One heartbeat after the other: the API holds each until there is something to say, or for a few seconds. */

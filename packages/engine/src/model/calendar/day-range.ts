@@ -15,6 +15,12 @@ export function zoneOf(schedule: ScheduleManifest | undefined): string {
   return zones.size === 1 ? zone : "UTC";
 }
 
+/** The first moment of each day in a zone, from the day of `first` (midnight in UTC) on. */
+export function dayStarts(first: number, count: number, zone: string): number[] {
+  const local = zoneNamed(zone);
+  return Array.from({ length: count }, (_, day) => local.firstInstant(first + day * DAY));
+}
+
 /** The first and the last instant of the range. */
 export function rangeInstants(
   schedule: ScheduleManifest,

@@ -3,6 +3,7 @@
  * the database rejects (a NUL, a year out of range, a text too long for an index) would abort the batch that stores it,
  * together with all other changes in the batch, and every retry of it.
  */
+import { APPROVAL_KIND, requestProblem } from "@tradewind/sdk/approval-request";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import { membersOf } from "../index.ts";
 import { WEBHOOK_KIND } from "./engine-kinds.ts";
@@ -14,6 +15,16 @@ export function isTriggerCall(raw: unknown): raw is TriggerCall {
   if (!hasWake || !hasTimed || raw.args === undefined) return false;
   if (raw.source !== "builtin" && raw.source !== "bundle") return false;
   return raw.replicas === 1 || raw.replicas === 2;
+}
+
+/** Whether these can be the trigger and the arguments of a wait. Queries read the request of an approval. */
+export function isWait(trigger: unknown, kwargs: unknown): boolean {
+  if (!isTriggerCall(trigger) || kwargs === undefined) return false;
+  if (trigger.kind !== APPROVAL_KIND) return true;
+  return (
+    isRecord(trigger.args) &&
+    [kwargs, { ...trigger.args, message: null }].every((each) => requestProblem(each) === null)
+  );
 }
 
 /** A text that can be a key. The SDK creates no other keys. */

@@ -34,6 +34,10 @@ export class JobHeartbeat implements Service {
     }, TIMES.renewMs);
   }
 
+  isReady(): boolean {
+    return this.#lease.isTrusted();
+  }
+
   /** Waits for a beat in progress: it may register a new job id, which is the one to end. */
   async stop(): Promise<void> {
     if (this.#timer) clearInterval(this.#timer);

@@ -64,6 +64,8 @@ const LAST_WRITES_MS = 3_000;
 /** A process that drains before it stops, as its command controls it. */
 export interface DrainingProcess {
   stop(): Promise<void>;
+  /** Whether its lease is held. */
+  isReady?(): boolean;
   /** Ends the drain of a stop in progress. False if there is none. */
   endDrain(): boolean;
 }

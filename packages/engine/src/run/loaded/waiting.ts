@@ -1,5 +1,6 @@
 /** From the deferral that a task reports to the rows of a batch. */
 import { randomBytes } from "node:crypto";
+import { APPROVAL_KIND } from "@tradewind/sdk/approval-request";
 import type { Json, TriggerCall } from "@tradewind/sdk/manifest";
 import type { Deferral } from "@tradewind/sdk/program";
 import { type Instance, waitOf } from "../../model/index.ts";
@@ -53,17 +54,24 @@ function triggerWrite(bundleHash: string, instance: Instance, trigger: TriggerCa
     bundleHash: own,
     queue,
     replicas,
-    wakeAt: wake !== null && "at" in wake ? Date.parse(wake.at) : null,
+    wakeAt: earliest(trigger),
     wakeAfterMs: wake !== null && "afterMs" in wake ? wake.afterMs : null,
     timed,
   };
 }
 
+/** No triggerer claims a trigger that never wakes: that of an approval is fired by an answer, or by its timeout. */
+function earliest({ kind, timed, wake }: TriggerCall): number | null {
+  if (kind === APPROVAL_KIND && timed === null) return Number.POSITIVE_INFINITY;
+  return wake !== null && "at" in wake ? Date.parse(wake.at) : null;
+}
+
 /**
  * A trigger whose time counts from the beginning of the wait is not shared. Nor is one that waits for webhook calls, in a
- * try that has waited before: the calls that it has not received yet are its own.
+ * try that has waited before: the calls that it has not received yet are its own. An answer belongs to one approval.
  */
 function isShared(trigger: TriggerCall, { resumedAttempt }: Instance): boolean {
+  if (trigger.kind === APPROVAL_KIND) return false;
   if (resumedAttempt !== null && waitsForCalls(trigger)) return false;
   return trigger.wake === null || "at" in trigger.wake;
 }

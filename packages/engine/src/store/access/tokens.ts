@@ -78,7 +78,8 @@ export async function deleteToken(tx: Connection, id: number): Promise<string | 
 /** Rows that expired on creation stand for callers without a token; they are neither listed nor revoked. */
 const WAS_VALID = "expires_at IS NULL OR expires_at > created_at";
 
-const ADMIN = "admin";
+/** The name of the token of an installation. */
+export const ADMIN = "admin";
 
 export function sha256(token: string): Buffer {
   return createHash("sha256").update(token, "utf8").digest();

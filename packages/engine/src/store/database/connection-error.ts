@@ -36,6 +36,12 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && TRANSIENT_MESSAGES.test(error.message);
 }
 
+/** Lock not available, deadlock: other transactions are in the way, and nothing is stored. */
+export function isContended(error: unknown): boolean {
+  const state = sqlState(error);
+  return state === "55P03" || state === "40P01";
+}
+
 /** True if the connection is, or may be, unusable after this error. */
 export function breaksConnection(error: unknown): boolean {
   const severity = property(error, "severity");

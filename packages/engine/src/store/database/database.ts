@@ -8,7 +8,7 @@ import { type Listening, listen } from "./listen.ts";
 import { type Call, type Statement, statement } from "./statement.ts";
 import { wireTypes } from "./wire-types.ts";
 
-export { CommitUnknownError, isTransient, sqlState } from "./connection-error.ts";
+export { CommitUnknownError, isContended, isTransient, sqlState } from "./connection-error.ts";
 export type { Listening } from "./listen.ts";
 export { adhoc, type Call, call, type Statement, statement } from "./statement.ts";
 
@@ -240,6 +240,20 @@ export class Database implements Connection {
       },
     };
   }
+}
+
+/**
+ * A frequent statement that finds its rows by key. Planning it at each execution, as PostgreSQL does while the arrays differ
+ * in length, can cost more than its execution; so it runs as a pipeline, with the plan of one.
+ */
+export async function pointRows<R>(
+  db: Connection,
+  statement: Statement,
+  values: readonly unknown[],
+): Promise<R[]> {
+  if (!(db instanceof Database)) return db.rows(statement, values);
+  const [rows] = await db.pipeline([{ statement, values }]);
+  return rows as R[];
 }
 
 /**

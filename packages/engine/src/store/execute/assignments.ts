@@ -6,7 +6,7 @@
  * edit, a take-over or a cascade needs no statement of its own to revoke an assignment.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database/database.ts";
+import { type Connection, pointRows } from "../database/database.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
 
@@ -42,34 +42,35 @@ const NEW = new RowArrays<NewAssignment>({
   content: ["json", ({ content }) => content],
 });
 
+// These conditions are subqueries in the place of a value: EXISTS may be planned as a join or a hash of the whole table.
+
 /** SQL: a job reads the reports of assignment `a`: the owner of its run, or of its callback. */
 export const hasReader = (a: string) =>
-  `(CASE ${a}.kind WHEN 'callback' THEN EXISTS (SELECT FROM callback c WHERE c.id = ${a}.id)
-    ELSE EXISTS (SELECT FROM dag_run r WHERE r.id = ${a}.dag_run_id AND r.state = 'running') END)`;
+  `coalesce(CASE ${a}.kind WHEN 'callback' THEN (SELECT true FROM callback c WHERE c.id = ${a}.id)
+    ELSE (SELECT r.state = 'running' FROM dag_run r WHERE r.id = ${a}.dag_run_id) END, false)`;
 
 /** SQL: assignment `a` may run: its attempt is current, or its callback or the run of its reaction still exists. */
 export const isCurrent = (a: string) =>
-  `(CASE ${a}.kind WHEN 'attempt' THEN EXISTS (
-      SELECT FROM task_instance t
-      WHERE t.dag_run_id = ${a}.dag_run_id AND t.task_id = ${a}.task_id AND t.map_index = ${a}.map_index
-        AND t.attempt = ${a}.id AND t.state IN ('queued', 'running', 'restarting'))
-    ELSE ${hasReader(a)} END)`;
+  `coalesce(CASE ${a}.kind WHEN 'attempt' THEN (
+      SELECT t.attempt = ${a}.id AND t.state IN ('queued', 'running', 'restarting') FROM task_instance t
+      WHERE t.dag_run_id = ${a}.dag_run_id AND t.task_id = ${a}.task_id AND t.map_index = ${a}.map_index)
+    ELSE ${hasReader(a)} END, false)`;
 
 /** SQL: the end of assignment `a` is reported. */
 export const hasEnded = (a: string) =>
-  `EXISTS (SELECT FROM report e WHERE e.assignment_id = ${a}.id AND e.type = 'ended')`;
+  `coalesce((SELECT true FROM report e WHERE e.assignment_id = ${a}.id AND e.type = 'ended'), false)`;
 
 /** Repeated after a lost answer, or by the next owner of a callback, it changes nothing. */
 const INSERT = statement(
   "assignment-insert",
   `INSERT INTO assignment (${NEW.names})
    SELECT u.* FROM ${NEW.source} AS u
-   WHERE u.dag_run_id IS NULL OR EXISTS (SELECT FROM dag_run r WHERE r.id = u.dag_run_id)
+   WHERE u.dag_run_id IS NULL OR (SELECT true FROM dag_run r WHERE r.id = u.dag_run_id)
    ON CONFLICT (id) DO NOTHING`,
 );
 
 export async function insertAssignments(db: Connection, rows: readonly NewAssignment[]): Promise<void> {
-  await db.rows(INSERT, NEW.values(rows));
+  await pointRows(db, INSERT, NEW.values(rows));
 }
 
 /**
@@ -83,20 +84,20 @@ const CLAIM = statement(
   "assignment-claim",
   `WITH worker AS (
      SELECT id, queues FROM job WHERE id = $1 AND kind = 'worker' AND state = 'running' FOR SHARE
-   ), free AS (
-     SELECT a.id FROM assignment a, worker w
-     WHERE a.id = ANY($2::uuid[]) AND NOT ${hasEnded("a")}
-       AND (a.worker_job = w.id
-            OR a.worker_job IS NULL AND a.cancel IS NULL AND (w.queues IS NULL OR a.queue = ANY(w.queues)) AND ${isCurrent("a")})
-     ORDER BY a.id FOR NO KEY UPDATE OF a
+   ), found AS (
+     SELECT a.id, a.worker_job, a.cancel IS NOT NULL AS is_cancelled, ${isCurrent("a")} AS is_current,
+       w.queues IS NULL OR a.queue = ANY(w.queues) AS is_served
+     FROM worker w CROSS JOIN (SELECT unnest($2::uuid[]) AS id ORDER BY 1) AS u
+     CROSS JOIN LATERAL (SELECT * FROM assignment WHERE id = u.id OFFSET 0 FOR NO KEY UPDATE) AS a
+     WHERE NOT ${hasEnded("a")}
    ), superseded AS (
-     DELETE FROM assignment WHERE id IN (
-       SELECT a.id FROM assignment a
-       WHERE a.id = ANY($2::uuid[]) AND a.worker_job IS NULL AND NOT ${isCurrent("a")} FOR UPDATE SKIP LOCKED)
+     DELETE FROM assignment a USING found f WHERE a.id = f.id AND f.worker_job IS NULL AND NOT f.is_current
    )
    UPDATE assignment a SET worker_job = $1, claimed_at = coalesce(a.claimed_at, now())
-   FROM free WHERE a.id = free.id
-   RETURNING a.id, a.content, (a.cancel IS NOT NULL OR NOT ${isCurrent("a")}) AS is_void`,
+   FROM found f
+   WHERE a.id = f.id
+     AND (f.worker_job = $1 OR f.worker_job IS NULL AND NOT f.is_cancelled AND f.is_current AND f.is_served)
+   RETURNING a.id, a.content, (f.is_cancelled OR NOT f.is_current) AS is_void`,
 );
 
 export interface ClaimedAssignment {
@@ -112,7 +113,7 @@ export function claimAssignments(
   workerJob: number,
   ids: readonly string[],
 ): Promise<ClaimedAssignment[]> {
-  return db.rows(CLAIM, [workerJob, ids]);
+  return pointRows(db, CLAIM, [workerJob, ids]);
 }
 
 const READ = statement(
@@ -126,7 +127,7 @@ export async function readAssignments(
   workerJob: number,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, Json>> {
-  const rows = await db.rows<{ id: string; content: Json }>(READ, [workerJob, ids]);
+  const rows = await pointRows<{ id: string; content: Json }>(db, READ, [workerJob, ids]);
   return new Map(rows.map(({ content, id }) => [id, content]));
 }
 
@@ -141,7 +142,7 @@ export async function readLogKeys(
   workerJob: number,
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
-  const rows = await db.rows<{ id: string; log_key: string }>(LOG_KEYS, [workerJob, ids]);
+  const rows = await pointRows<{ id: string; log_key: string }>(db, LOG_KEYS, [workerJob, ids]);
   return new Map(rows.map(({ id, log_key: key }) => [id, key]));
 }
 

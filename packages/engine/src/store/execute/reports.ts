@@ -3,7 +3,7 @@
  * exists. It wakes the schedulers in the same statement: the next task must not wait for a sweep.
  */
 import type { Json } from "@tradewind/sdk/manifest";
-import type { Connection } from "../database/database.ts";
+import { type Connection, pointRows } from "../database/database.ts";
 import { RowArrays } from "../database/row-arrays.ts";
 import { type Call, call, statement } from "../database/statement.ts";
 import { type AssignmentKind, hasReader } from "./assignments.ts";
@@ -31,9 +31,8 @@ const NEW = new RowArrays<NewReport>({
 const INSERT = statement(
   "report-insert",
   `WITH given AS (
-     SELECT u.*, a.id IS NOT NULL AS is_held, a.id IS NOT NULL AND NOT ${hasReader("a")} AS is_unread
-     FROM ${NEW.source} AS u
-     LEFT JOIN assignment a ON a.id = u.id AND a.worker_job = u.worker_job
+     SELECT u.*, coalesce(a.worker_job = u.worker_job, false) AS is_held, NOT ${hasReader("a")} AS is_unread
+     FROM ${NEW.source} AS u LEFT JOIN assignment a ON a.id = u.id
    ), stored AS (
      INSERT INTO report (assignment_id, type, content, at)
      SELECT id, type, content, now() - ago_ms * interval '1 millisecond' FROM given WHERE is_held AND NOT is_unread
@@ -46,7 +45,7 @@ const INSERT = statement(
 
 /** Returns the assignments whose report counts. The other ones are superseded: their worker drops them. */
 export async function insertReports(db: Connection, reports: readonly NewReport[]): Promise<Set<string>> {
-  const rows = await db.rows<{ id: string; is_held: boolean }>(INSERT, NEW.values(reports));
+  const rows = await pointRows<{ id: string; is_held: boolean }>(db, INSERT, NEW.values(reports));
   return new Set(rows.filter((row) => row.is_held).map((row) => row.id));
 }
 
@@ -121,11 +120,12 @@ export interface StoredReport {
 const READ = statement(
   "report-read",
   `SELECT r.id, r.assignment_id, a.kind, r.type, r.content, r.at, a.dag_run_id, a.worker_job, j.hostname, a.executor
-   FROM report r JOIN assignment a ON a.id = r.assignment_id
+   FROM report r
+   CROSS JOIN LATERAL (SELECT * FROM assignment WHERE id = r.assignment_id OFFSET 0) AS a
    LEFT JOIN job j ON j.id = a.worker_job
-   LEFT JOIN dag_run d ON d.id = a.dag_run_id
-   LEFT JOIN callback c ON a.kind = 'callback' AND c.id = a.id
-   WHERE r.id <> ALL($2::bigint[]) AND (CASE a.kind WHEN 'callback' THEN c.owner_job ELSE d.owner_job END) = $1
+   WHERE r.id <> ALL($2::bigint[])
+     AND $1 = CASE a.kind WHEN 'callback' THEN (SELECT c.owner_job FROM callback c WHERE c.id = a.id)
+                ELSE (SELECT d.owner_job FROM dag_run d WHERE d.id = a.dag_run_id) END
    ORDER BY r.id LIMIT $3`,
 );
 
@@ -133,7 +133,7 @@ export const READ_LIMIT = 2_000;
 
 /** Reports for the runs and callbacks of this job, oldest first, without those in `known`. */
 export function readReports(db: Connection, jobId: number, known: Iterable<number>): Promise<StoredReport[]> {
-  return db.rows(READ, [jobId, [...known], READ_LIMIT]);
+  return pointRows(db, READ, [jobId, [...known], READ_LIMIT]);
 }
 
 const DELETE = statement("report-delete", "DELETE FROM report WHERE id = ANY($1::bigint[])");

@@ -511,6 +511,8 @@ CREATE TABLE deferral (
   fired_at    timestamptz,
   -- {"kind":"event","payload":…}, {"kind":"failed","error":…}, {"kind":"ending","ending":…} or {"kind":"timeout"}
   outcome     json,
+  -- The name of the person who answered an approval.
+  answered_by text,
   -- When the owner applied the outcome, and the result.
   ended_at    timestamptz,
   end_kind    text CHECK (end_kind IN ('resumed', 'finished', 'timeout', 'cancelled')),
@@ -521,6 +523,8 @@ CREATE TABLE deferral (
 CREATE INDEX deferral_waiting ON deferral (waits_on) WHERE waits_on IS NOT NULL;
 -- For the list of waits, the longest first.
 CREATE INDEX deferral_since ON deferral (deferred_at) WHERE waits_on IS NOT NULL;
+-- For the list of approvals; each has a trigger of its own.
+CREATE UNIQUE INDEX deferral_approval ON deferral (trigger_id) WHERE kind = 'tradewind.approval';
 CREATE INDEX deferral_fired ON deferral (dag_run_id) WHERE fired_at IS NOT NULL AND ended_at IS NULL;
 CREATE INDEX deferral_instance ON deferral (dag_run_id, task_id, map_index);
 

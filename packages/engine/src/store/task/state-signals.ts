@@ -24,12 +24,15 @@ export function publishTasks(rows: string): string {
      FROM ${rows} AS t JOIN dag_run r ON r.id = t.dag_run_id`;
 }
 
-/** The same signal, for the batch of an owner. */
+/** The same signal, for the batch of an owner. An approval that begins to wait says so: a DAG may notify people. */
 export function stateSignal(
   { dag_id: dagId, run_id: runId }: { readonly dag_id: string; readonly run_id: string },
-  { mapIndex, node, state, tryNumber }: Instance,
+  { mapIndex, node, state, tryNumber, wait }: Instance,
 ): SignalWrite {
-  return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value: { state, mapIndex, tryNumber } };
+  const isAsking = state === "deferred" && node.manifest.approval !== undefined;
+  const approval = { waitsFor: wait?.what ?? null };
+  const value = { state, mapIndex, tryNumber, ...(isAsking && { approval }) };
+  return { namespace: "task", key: `${dagId}/${runId}/${node.id}`, value };
 }
 
 /** For rows with `dag_id`, `id` and `kind` of a schedule's trigger and the `run_id` of its run. `outcome` and `sender` are SQL. */

@@ -1,5 +1,5 @@
 /**
- * What the instances of one run did when. The cost grows with the run, not with the history of its DAG; of a mapped task,
+ * What the instances of a run did when. The cost grows with the run, not with the history of its DAG; of a mapped task,
  * only some instances are read.
  */
 import type { RunState, TaskState, TimedAttempt, TimedInstance, TimedWait } from "../../model/index.ts";
@@ -24,6 +24,7 @@ export interface TimelineRun {
 }
 
 export interface TimelineInstance extends TimedInstance {
+  readonly runId: number;
   readonly taskId: string;
   readonly mapIndex: number;
   readonly label: string | null;
@@ -40,7 +41,7 @@ export interface TimelineMap {
   readonly last: number | null;
 }
 
-type OfInstance<T> = T & { readonly taskId: string; readonly mapIndex: number };
+type OfInstance<T> = T & { readonly runId: number; readonly taskId: string; readonly mapIndex: number };
 
 export interface RunTimes {
   readonly instances: readonly TimelineInstance[];
@@ -131,58 +132,69 @@ export async function readTimelineMaps(
   return { maps, last: rows.flatMap(({ map_index }) => map_index ?? []) };
 }
 
-/** Without the stand-ins for future instances, which only wait. */
-const CHOSEN = `t.dag_run_id = $1 AND ($2::text IS NULL OR t.task_id = $2)
-  AND (t.map_index BETWEEN $3 AND $4 OR t.map_index = ANY($5::int[]))`;
-const ofInstance = (row: string) => `${row}.task_id AS "taskId", ${row}.map_index AS "mapIndex"`;
+/** Without the stand-ins for future instances, which only wait. A text of its own for one task: it has an index for that. */
+const chosen = (isOfTask: boolean) => `t.dag_run_id = ANY($1::int8[])${isOfTask ? " AND t.task_id = $5" : ""}
+  AND (t.map_index BETWEEN $2 AND $3 OR t.map_index = ANY($4::int[]))`;
+const ofInstance = (row: string) =>
+  `${row}.dag_run_id AS "runId", ${row}.task_id AS "taskId", ${row}.map_index AS "mapIndex"`;
 const times = (
   row: string,
 ) => `${ms(`${row}.scheduled_at`)} AS "scheduledAt", ${ms(`${row}.queued_at`)} AS "queuedAt",
   ${ms(`${row}.ended_at`)} AS "endedAt", ${ms(`${row}.retry_at`)} AS "retryAt"`;
 
-const INSTANCES = statement(
-  "timeline-instances",
+const instances = (isOfTask: boolean) =>
   `SELECT ${ofInstance("t")}, t.state, t.try_number AS "tryNumber", t.attempt, ${times("t")},
      ${ms("coalesce(t.attempt_started_at, t.started_at)")} AS "startedAt", l.label
-   FROM task_instance t LEFT JOIN map_label l USING (dag_run_id, task_id, map_index) WHERE ${CHOSEN}
-   ORDER BY t.map_index <> -1, t.map_index, t.task_id LIMIT ${MOST_INSTANCES}`,
-);
+   FROM task_instance t LEFT JOIN map_label l USING (dag_run_id, task_id, map_index) WHERE ${chosen(isOfTask)}
+   ORDER BY t.map_index <> -1, t.map_index, t.task_id LIMIT ${MOST_INSTANCES}`;
 
 /** The latest of each instance: a streaming task, or a sensor that is called again and again, has thousands. */
-const latest = (columns: string, table: string, order: string) => `
+const latest = (
+  isOfTask: boolean,
+  columns: string,
+  of: { readonly table: string; readonly order: string },
+) => `
   SELECT ${columns} FROM (
-    SELECT t.*, row_number() OVER (PARTITION BY t.task_id, t.map_index ORDER BY ${order}) AS place FROM ${table} t
-    WHERE ${CHOSEN}) x WHERE x.place <= ${MOST_ATTEMPTS}`;
+    SELECT t.*, row_number() OVER (PARTITION BY t.dag_run_id, t.task_id, t.map_index ORDER BY ${of.order}) AS place
+    FROM ${of.table} t WHERE ${chosen(isOfTask)}) x WHERE x.place <= ${MOST_ATTEMPTS}`;
 
-const ATTEMPTS = statement(
-  "timeline-attempts",
+const attempts = (isOfTask: boolean) =>
   latest(
+    isOfTask,
     `${ofInstance("x")}, x.attempt, x.try_number AS "tryNumber", x.state, ${times("x")}, ${ms("x.started_at")} AS "startedAt"`,
-    "task_attempt",
-    "t.try_number DESC, t.ended_at DESC",
-  ),
-);
+    { table: "task_attempt", order: "t.try_number DESC, t.ended_at DESC" },
+  );
 
-const WAITS = statement(
-  "timeline-waits",
+const waits = (isOfTask: boolean) =>
   latest(
+    isOfTask,
     `${ofInstance("x")}, x.attempt, x.try_number AS "tryNumber", ${ms("x.scheduled_at")} AS "scheduledAt",
      ${ms("x.deferred_at")} AS "deferredAt", ${ms("x.ended_at")} AS "endedAt"`,
-    "deferral",
-    "t.deferred_at DESC",
-  ),
-);
+    { table: "deferral", order: "t.deferred_at DESC" },
+  );
+
+const OF_RUN = {
+  instances: statement("timeline-instances", instances(false)),
+  attempts: statement("timeline-attempts", attempts(false)),
+  waits: statement("timeline-waits", waits(false)),
+};
+const OF_TASK = {
+  instances: statement("timeline-task-instances", instances(true)),
+  attempts: statement("timeline-task-attempts", attempts(true)),
+  waits: statement("timeline-task-waits", waits(true)),
+};
 
 export async function readRunTimes(
   connection: Connection,
-  run: TimelineRun,
+  runIds: readonly number[],
   { also, from, taskId, to }: TimelineRange,
 ): Promise<RunTimes> {
-  const values = [run.id, taskId ?? null, from, to, also];
+  const of = taskId === undefined ? OF_RUN : OF_TASK;
+  const values = [runIds, from, to, also, ...(taskId === undefined ? [] : [taskId])];
   const [instances, attempts, waits] = await Promise.all([
-    connection.rows<TimelineInstance>(INSTANCES, values),
-    connection.rows<OfInstance<TimedAttempt>>(ATTEMPTS, values),
-    connection.rows<OfInstance<TimedWait>>(WAITS, values),
+    connection.rows<TimelineInstance>(of.instances, values),
+    connection.rows<OfInstance<TimedAttempt>>(of.attempts, values),
+    connection.rows<OfInstance<TimedWait>>(of.waits, values),
   ]);
   return { instances, attempts, waits };
 }

@@ -101,6 +101,26 @@ export function livePools(connection: Connection): Promise<LivePoolRow[]> {
   return connection.rows(POOLS);
 }
 
+export interface LiveApprovalRow {
+  readonly id: number;
+  readonly dag_id: string;
+  readonly run_id: string;
+  readonly task_id: string;
+  readonly map_index: number;
+}
+
+/** The newest open ones. Index: deferral_approval. */
+const APPROVALS = statement(
+  "ui-live-approvals",
+  `SELECT d.trigger_id AS id, r.dag_id, r.run_id, d.task_id, d.map_index
+   FROM deferral d JOIN dag_run r ON r.id = d.dag_run_id
+   WHERE d.kind = 'tradewind.approval' AND d.waits_on IS NOT NULL ORDER BY d.trigger_id DESC LIMIT 1000`,
+);
+
+export function liveApprovals(connection: Connection): Promise<LiveApprovalRow[]> {
+  return connection.rows(APPROVALS);
+}
+
 /** Index: signal_position. Returns at least one row, for the end of the log. */
 const SIGNALS = statement(
   "ui-live-signals",

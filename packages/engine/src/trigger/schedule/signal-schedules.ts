@@ -11,7 +11,12 @@ import { ASSETS, compileCondition, hasWildcard, namesMatch } from "../../model/i
 import { isReserved, likePattern } from "../../model/signal/signal-names.ts";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
-import { CommitUnknownError, type Database, isTransient, sqlState } from "../../store/database/database.ts";
+import {
+  CommitUnknownError,
+  type Database,
+  isContended,
+  isTransient,
+} from "../../store/database/database.ts";
 import {
   listSchedules,
   moveSchedule,
@@ -38,8 +43,6 @@ const SIGNALS_AT_ONCE = 200;
 /** If another triggerer processes the same DAG, it is polled again after this long. */
 const BUSY_MS = 100;
 const FAILED_MS = 5_000;
-/** Lock not available, deadlock. */
-const BUSY_STATES = new Set(["55P03", "40P01"]);
 const PASS_MS = 30_000;
 
 type SignalLeaf = Extract<SignalCondition, { kind: "signal" }>;
@@ -241,7 +244,7 @@ export class SignalSchedules {
       const isDoubtful = error instanceof CommitUnknownError;
       if (isDoubtful) this.#options.onRuns();
       if (isDoubtful || isTransient(error)) throw error;
-      const isBusy = BUSY_STATES.has(sqlState(error) ?? "");
+      const isBusy = isContended(error);
       entry.notBefore = performance.now() + (isBusy ? BUSY_MS : FAILED_MS);
       if (isBusy) return;
       const facts = { dagId: row.dagId, error: messageOf(error), againInMs: FAILED_MS };

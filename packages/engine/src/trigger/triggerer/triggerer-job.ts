@@ -11,7 +11,7 @@ import { JobLoop } from "../../job/job-loop.ts";
 import { Mailbox } from "../../job/mailbox.ts";
 import type { Topic, WakeUps } from "../../job/wake-up.ts";
 import type { TriggerOutcome } from "../../model/index.ts";
-import { type Database, type Listening, sqlState } from "../../store/database/database.ts";
+import { type Database, isContended, type Listening } from "../../store/database/database.ts";
 import { nextTimedRunIn, storeTimedRuns } from "../../store/plan/timed-schedules.ts";
 import { deadOwners, postponeTriggers, releaseAllTriggers } from "../../store/trigger/trigger-claim.ts";
 import { fireDueTimed } from "../../store/trigger/trigger-fire.ts";
@@ -28,7 +28,6 @@ import { TriggerShard } from "./trigger-shard.ts";
 import type { TriggererOptions } from "./triggerer-options.ts";
 import {
   BUSY_MS,
-  BUSY_STATES,
   CLAIM_LIMIT,
   FAREWELL_MS,
   GIVEN_MS,
@@ -220,7 +219,7 @@ export class TriggererJob extends JobLoop {
       await this.#reads.runIfDue("sweep", () => this.#sweep());
       this.#wakeUps.wantStates(this, this.#engine.waitsForSteps);
     } catch (error) {
-      if (!BUSY_STATES.has(sqlState(error) ?? "")) throw error;
+      if (!isContended(error)) throw error;
       this.#reads.later("timed", BUSY_MS);
     }
   }

@@ -50,8 +50,6 @@ export const SWEEP_AT_MOST_MS = 250;
 export const FAREWELL_MS = 1_000;
 /** A schedule's trigger that failed restarts after this long. */
 export const POSTPONED_MS = 30_000;
-/** Lock not available, deadlock: the next turn retries. */
-export const BUSY_STATES = new Set(["55P03", "40P01"]);
 
 /** True if the wait has expired. */
 export function isDue(wait: number | null): boolean {

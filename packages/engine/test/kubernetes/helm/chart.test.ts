@@ -58,6 +58,16 @@ describe.each(Object.entries(VALUE_SETS))("chart with %s", (_, values) => {
     }
   });
 
+  it("probes every service that keeps running", () => {
+    const services = ofKind<V1Deployment>(objects, "Deployment").map((each) => container(each));
+    for (const { env, livenessProbe, name, ports, readinessProbe, startupProbe } of services) {
+      for (const probe of [livenessProbe, readinessProbe, startupProbe])
+        expect(ports?.map((port) => port.name)).toContain(probe?.httpGet?.port);
+      const health = env?.find((variable) => variable.name === "TRADEWIND_HEALTH_PORT")?.value;
+      if (name !== "api") expect(health).toBe(`${ports?.[0]?.containerPort}`);
+    }
+  });
+
   it("has a disruption budget per Deployment, for the same pods", () => {
     const selectors = (kind: string) =>
       ofKind<V1Deployment>(objects, kind).map(({ spec }) => spec?.selector.matchLabels);

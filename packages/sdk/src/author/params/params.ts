@@ -15,17 +15,36 @@ export async function validateParams(schema: StandardSchemaV1 | null, conf: Json
   return result.value;
 }
 
-/** The JSON Schema of what the validator accepts; null if the validator cannot provide one. */
+/**
+ * The JSON Schema of what the validator accepts: forms are made from it, and the engine validates by it before the
+ * validator does. Null if the validator cannot provide one.
+ */
 export function jsonSchemaOf(schema: StandardSchemaV1 | null): Json | null {
-  const convert = schema?.["~standard"].jsonSchema?.input;
-  if (convert === undefined) return null;
-  try {
-    return JSON.parse(JSON.stringify(convert({ target: "draft-2020-12" }))) as Json;
-  } catch {
-    // The standard allows a validator to throw for types that JSON Schema cannot express, e.g. a Date. Runs are still
-    // validated.
-    return null;
-  }
+  if (schema === null) return null;
+  const { jsonSchema, vendor } = schema["~standard"];
+  if (jsonSchema === undefined) return null;
+  const converted = (options: { readonly libraryOptions?: Record<string, unknown> }): Json | null => {
+    try {
+      return JSON.parse(JSON.stringify(jsonSchema.input({ target: "draft-2020-12", ...options }))) as Json;
+    } catch {
+      // The standard allows a validator to throw for types that JSON Schema cannot express, e.g. a Date.
+      return null;
+    }
+  };
+  return converted({}) ?? (vendor === "zod" ? converted({ libraryOptions: ZOD }) : null);
+}
+
+/** One date or custom type must not hide all other params: it accepts anything here, a date with a hint for forms. */
+const ZOD = {
+  unrepresentable: "any",
+  override: ({ jsonSchema, zodSchema }: ZodOverride): void => {
+    if (zodSchema._zod?.def?.type === "date") jsonSchema["format"] = "date-time";
+  },
+};
+
+interface ZodOverride {
+  readonly zodSchema: { readonly _zod?: { readonly def?: { readonly type?: string } } };
+  readonly jsonSchema: Record<string, unknown>;
 }
 
 function invalid(problems: string): TaskError {
