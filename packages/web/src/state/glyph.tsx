@@ -62,7 +62,7 @@ export function StateBadge({
   readonly label?: string;
 }) {
   return (
-    <span className="inline-flex items-center gap-1.5 whitespace-nowrap font-medium">
+    <span className="inline-flex items-center gap-1.5 align-middle font-medium whitespace-nowrap">
       <StateGlyph state={state} />
       {label ?? lookOf(state).label}
     </span>

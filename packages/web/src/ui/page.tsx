@@ -19,7 +19,7 @@ export function PageHeader({
   useDocumentTitle(title);
   return (
     <header className="flex flex-wrap items-start gap-x-4 gap-y-2 px-4 pt-3 pb-2">
-      <div className="min-w-0 flex-1">
+      <div className="min-w-0 flex-[1_1_15rem]">
         <h1 className="flex flex-wrap items-center gap-x-3 gap-y-1 break-all">{heading ?? title}</h1>
         {facts !== undefined && (
           <div className="mt-1 flex flex-wrap items-center gap-x-4 gap-y-1 text-muted">{facts}</div>

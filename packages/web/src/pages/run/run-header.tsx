@@ -13,7 +13,7 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
     <div className="flex flex-col gap-2.5 px-4 pb-2.5">
       <div className="flex flex-wrap gap-x-8 gap-y-2">
         {run.logical_date !== null && (
-          <Part name="Logical date">
+          <Part name="Logical date" className="max-sm:hidden">
             <Exact at={run.logical_date} />
           </Part>
         )}
@@ -32,7 +32,7 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
         <Part name="Progress">
           <Progress run={run} />
         </Part>
-        <Part name="Version">
+        <Part name="Version" className="max-sm:hidden">
           <Link to="/dags/$dagId" params={{ dagId: run.dag_id }} search={{ tab: "code" }} className="link">
             v{run.dag_versions[0]?.version_number}
           </Link>
@@ -71,9 +71,17 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
   );
 }
 
-function Part({ name, children }: { readonly name: string; readonly children: React.ReactNode }) {
+function Part({
+  name,
+  className,
+  children,
+}: {
+  readonly name: string;
+  readonly className?: string;
+  readonly children: React.ReactNode;
+}) {
   return (
-    <div className="flex flex-col">
+    <div className={cx("flex flex-col", className)}>
       <span className="text-sm text-muted">{name}</span>
       <span className="whitespace-nowrap">{children}</span>
     </div>

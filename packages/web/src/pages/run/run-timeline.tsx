@@ -58,7 +58,7 @@ export function RunTimeline({
           By start
         </Choice>
         <Choice on={compares} onChange={(on) => setSearch({ compare: on ? "1" : undefined })}>
-          Compare with the previous run
+          Compare<span className="max-sm:sr-only"> with the previous run</span>
         </Choice>
         {showPath && timeline.path.length > 0 && (
           <p className="min-w-0 flex-1 truncate text-muted max-lg:hidden">

@@ -4,11 +4,10 @@ import { Link } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
 import { $api } from "../../api/client.ts";
 import type { LogModel } from "../../log/log-model.ts";
-import { StateGlyph } from "../../state/glyph.tsx";
-import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { type Frame, firstUserFrame, splitReason } from "./error-text.ts";
+import { SameError } from "./same-error.tsx";
 import type { Instance, TaskAddress } from "./task-data.ts";
 
 /** Lines at the end of a log in which the stack of its error is looked for. */
@@ -18,6 +17,7 @@ export function FailurePane({
   address,
   instance,
   reason,
+  tryNumber,
   model,
   onClear,
   onMark,
@@ -25,6 +25,7 @@ export function FailurePane({
   readonly address: TaskAddress;
   readonly instance: Instance;
   readonly reason: string | null;
+  readonly tryNumber: number;
   readonly model: LogModel;
   readonly onClear: (latestVersion: boolean) => void;
   readonly onMark: (state: "success" | "skipped") => void;
@@ -49,7 +50,7 @@ export function FailurePane({
       {frame !== null && (
         <SourceFrame address={address} frame={frame} version={instance.dag_version?.version_number} />
       )}
-      <Before address={address} />
+      <SameError address={address} tryNumber={tryNumber} />
       <Part title="What you can do">
         <Choice
           title="Run again"
@@ -125,55 +126,6 @@ function Choice({
       </div>
       {action}
     </div>
-  );
-}
-
-/** The last tries of this task in other runs. */
-function Before({ address }: { readonly address: TaskAddress }) {
-  const before = $api.useQuery("get", "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances", {
-    params: {
-      path: { dag_id: address.dagId, dag_run_id: "~" },
-      query: {
-        task_id: address.taskId,
-        map_index: [address.mapIndex],
-        limit: 12,
-        order_by: "-id",
-        cursor: "",
-      },
-    },
-  });
-  const found = before.data?.task_instances.filter(({ state }) => state !== null) ?? [];
-  if (found.length < 2) return null;
-  const failed = found.filter(({ state }) => state === "failed").length;
-  return (
-    <Part
-      title="In the last runs"
-      aside={
-        <span className="text-sm text-muted">
-          failed in {failed} of {found.length}
-        </span>
-      }
-    >
-      <ol className="flex gap-1.5">
-        {found.toReversed().map((each) => (
-          <li key={each.id}>
-            <Link
-              to="/dags/$dagId/runs/$runId/tasks/$taskId"
-              params={{ dagId: each.dag_id, runId: each.dag_run_id, taskId: each.task_id }}
-              search={each.map_index >= 0 ? { map: each.map_index } : {}}
-              title={`${each.dag_run_id}${each.reason === null ? "" : `\n${each.reason}`}`}
-              aria-current={each.dag_run_id === address.runId ? "page" : undefined}
-              className="block rounded-md p-0.5 aria-[current]:outline-2 aria-[current]:outline-accent"
-            >
-              <StateGlyph state={each.state} title={`${each.dag_run_id}: ${each.state}`} />
-            </Link>
-          </li>
-        ))}
-      </ol>
-      <p className="text-sm text-muted">
-        The oldest of them ended <Ago at={found.at(-1)!.end_date} />.
-      </p>
-    </Part>
   );
 }
 

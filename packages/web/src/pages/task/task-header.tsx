@@ -27,6 +27,7 @@ export function TaskHeader({
   readonly selectedTry: number;
 }) {
   const left = instance.max_tries + 1 - tries.length;
+  if (tries.length === 0) return null;
   return (
     <div className="flex flex-wrap items-stretch gap-x-6 gap-y-3 px-4 pb-2">
       <Part title="Attempts">
@@ -66,7 +67,7 @@ export function TaskHeader({
           )}
         </div>
       </Part>
-      <Part title="Ran on">
+      <Part title="Ran on" className="max-sm:hidden">
         <span className="flex h-7 items-center font-mono">{placeOf(instance)}</span>
       </Part>
       <TimeSpent address={address} instance={instance} />

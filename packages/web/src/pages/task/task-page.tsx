@@ -6,11 +6,13 @@ import { instanceLabel } from "../../actions/instance-list.tsx";
 import { ClearTasks, MarkTasks } from "../../actions/task-actions.tsx";
 import { ApiProblem } from "../../api/problem.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { useReload } from "../../live/reload.ts";
 import { LogView } from "../../log/log-view.tsx";
 import { useTaskLog } from "../../log/use-task-log.ts";
 import { StateBadge, StateGlyph } from "../../state/glyph.tsx";
 import { isFinished } from "../../state/states.ts";
 import { Ago } from "../../time/time.tsx";
+import { worst } from "../../timeline/timeline-rows.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
 import { copyText } from "../../ui/copy.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
@@ -23,7 +25,7 @@ import { AuditTab, CodeTab } from "./code-tab.tsx";
 import { FailurePane } from "./failure-pane.tsx";
 import { MappedList } from "./mapped-list.tsx";
 import { OutputsTab } from "./outputs-tab.tsx";
-import { type Instance, type TaskAddress, type Try, useDagTask, useInstance, useTries } from "./task-data.ts";
+import { type Instance, type TaskAddress, type Try, useDagTask, useInstance, useTries, useWhy } from "./task-data.ts";
 import { TaskHeader } from "./task-header.tsx";
 import { WhyTab } from "./why-tab.tsx";
 
@@ -36,6 +38,16 @@ const TABS = [
   { id: "code", label: "Code" },
   { id: "audit", label: "Audit" },
 ] as const;
+
+const INSTANCE = "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances/{task_id}";
+const RELOADED = [
+  `${INSTANCE}/{map_index}`,
+  `${INSTANCE}/{map_index}/tries`,
+  `${INSTANCE}/{map_index}/why`,
+  `${INSTANCE}/{map_index}/deferrals`,
+  `${INSTANCE}/listMapped`,
+  "/ui/dags/{dag_id}/runs/{dag_run_id}/timeline",
+];
 
 export default function TaskPage() {
   const { dagId, runId, taskId } = useParams({ strict: false }) as {
@@ -50,6 +62,7 @@ export default function TaskPage() {
   // At the same time, for the page of the instance.
   useTries(address, true);
   const task = useDagTask(address);
+  useReload(`run:${dagId}/${runId}`, RELOADED);
   const isAbsent = instance.error instanceof ApiProblem && instance.error.status === 404;
   if (isAbsent && address.mapIndex < 0)
     return <WholeTask address={address} isMapped={task.data?.is_mapped ?? null} error={instance.error} />;
@@ -69,7 +82,9 @@ function WholeTask({
   const [search] = useSearchState();
   const tab = textOf(search, "tab") ?? (isMapped ? "instances" : "why");
   const [dialog, setDialog] = useState<"clear" | "mark" | null>(null);
+  const why = useWhy(address);
   if (isMapped === null) return <Loading />;
+  const states = new Set(why.data?.instances?.map(({ state }) => state) ?? []);
   const whole = [{ ...address, mapIndex: null }];
   const tabs = [
     ...(isMapped ? [{ id: "instances", label: "Instances" }] : []),
@@ -81,7 +96,7 @@ function WholeTask({
         title={`${address.taskId} · ${address.dagId}`}
         heading={
           <>
-            <StateGlyph state={null} size={20} /> {address.taskId}
+            <StateGlyph state={worst(states)} size={20} /> {address.taskId}
             <span className="text-base font-normal text-muted">
               {isMapped ? "mapped task" : "has not started"}
             </span>
@@ -227,6 +242,7 @@ function InstancePage({
               address={address}
               instance={instance}
               reason={shown.reason}
+              tryNumber={selectedTry}
               model={log.model}
               onClear={(latestVersion) => setDialog({ kind: "clear", latest: latestVersion })}
               onMark={(state) => setDialog({ kind: "mark", state })}
