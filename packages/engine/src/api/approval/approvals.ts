@@ -17,7 +17,7 @@ import {
 import { answerApproval, lockApproval } from "../../store/trigger/approval-answer.ts";
 import { type Principal, principalOf } from "../server/auth.ts";
 import type { Resource } from "../server/context.ts";
-import { cursorPageOf, cursorQuery, id, int, iso, many, orderBy, text } from "../server/fields.ts";
+import { cursorPageOf, cursorQuery, id, int, iso, jsonValue, many, orderBy, text } from "../server/fields.ts";
 import { create } from "../server/idempotent.ts";
 import { type FieldError, notFound, Problem } from "../server/problem.ts";
 import { approvalDocument, showApproval } from "./approval-document.ts";
@@ -38,7 +38,7 @@ const approvalParams = z.object({ approval_id: int(1, MAX_INT8) });
 const answerBody = z.strictObject({
   decision: z.enum(["approve", "reject"]),
   /** Required to approve an approval with a form. */
-  answer: z.json().optional(),
+  answer: jsonValue.optional(),
   comment: text.max(1000).nullish(),
 });
 
