@@ -95,7 +95,7 @@ function Beginning({ data: { previous, since }, dagId }: { readonly data: Answer
       <Link
         to="/dags/$dagId"
         params={{ dagId }}
-        search={{ tab: "code", version: since.version, against: previous.version }}
+        search={{ tab: "code", version: since.version, compare: previous.version }}
         className="link"
       >
         What v{since.version} changed

@@ -25,7 +25,15 @@ import { AuditTab, CodeTab } from "./code-tab.tsx";
 import { FailurePane } from "./failure-pane.tsx";
 import { MappedList } from "./mapped-list.tsx";
 import { OutputsTab } from "./outputs-tab.tsx";
-import { type Instance, type TaskAddress, type Try, useDagTask, useInstance, useTries, useWhy } from "./task-data.ts";
+import {
+  type Instance,
+  type TaskAddress,
+  type Try,
+  useDagTask,
+  useInstance,
+  useTries,
+  useWhy,
+} from "./task-data.ts";
 import { TaskHeader } from "./task-header.tsx";
 import { WhyTab } from "./why-tab.tsx";
 
