@@ -16,10 +16,12 @@ import { DagHeader } from "./dag-header.tsx";
 import { ImportError } from "./import-error.tsx";
 import { Overview } from "./overview.tsx";
 import { RunsTab } from "./runs-tab.tsx";
+import { TasksTab } from "./tasks-tab.tsx";
 
 const TABS = [
   { id: "overview", label: "Overview" },
   { id: "runs", label: "Runs" },
+  { id: "tasks", label: "Tasks" },
   { id: "code", label: "Code" },
   { id: "audit", label: "Audit" },
 ] as const;
@@ -62,6 +64,7 @@ export default function DagPage() {
           <TabLinks label={`Parts of ${dagId}`} tabs={TABS} selected={tab} />
           {tab === "overview" && <Overview dagId={dagId} />}
           {tab === "runs" && <RunsTab dagId={dagId} />}
+          {tab === "tasks" && <TasksTab dagId={dagId} />}
           {tab === "code" && <CodeTab dag={dag} />}
           {tab === "audit" && <AuditTab dagId={dagId} />}
         </>

@@ -7,6 +7,7 @@ import { useLive } from "../../live/live.ts";
 import { SearchBox } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
+import { CalendarView } from "./calendar-view.tsx";
 import { Choice, RUN_STATES, RUN_TYPES } from "./choice.tsx";
 import { DagGraph } from "./dag-graph.tsx";
 import { Details } from "./details.tsx";
@@ -18,6 +19,7 @@ const MOST_FOLLOWED = 16;
 const VIEWS = [
   { value: "grid", label: "Grid" },
   { value: "graph", label: "Graph" },
+  { value: "calendar", label: "Calendar" },
 ] as const;
 export function Overview({ dagId }: { readonly dagId: string }) {
   const [search, setSearch] = useSearchState();
@@ -92,6 +94,8 @@ export function Overview({ dagId }: { readonly dagId: string }) {
                     ? "Choose another trigger or state."
                     : "Each run becomes a column here, and each task a row. A run starts at the next date of the schedule, or by hand:"}
                 </Empty>
+              ) : view === "calendar" ? (
+                <CalendarView dagId={dagId} selection={selection} onSelect={onSelect} />
               ) : view === "graph" ? (
                 <DagGraph
                   model={model}
@@ -115,7 +119,7 @@ export function Overview({ dagId }: { readonly dagId: string }) {
             }
           </Loads>
         </div>
-        {model && (
+        {model && view !== "calendar" && (
           <Legend columns={model.columns.length} hasMore={hasNextPage} isLoading={isFetchingNextPage} />
         )}
       </div>

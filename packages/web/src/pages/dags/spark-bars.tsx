@@ -1,6 +1,7 @@
 /** The latest 30 runs of a DAG: one small drawing per row, and one link that follows the pointer. */
 import { Link } from "@tanstack/react-router";
 import { memo, useState } from "react";
+import { runPath, taskPath } from "../../app/paths.ts";
 import { usePreferences } from "../../app/preferences.ts";
 import { lookOf } from "../../state/states.ts";
 import { serverNow } from "../../time/clock.ts";
@@ -13,9 +14,12 @@ const WIDTH = SLOTS * BAR_STEP - 1;
 
 export const SparkBars = memo(function SparkBars({
   dagId,
+  taskId,
   runs,
 }: {
   readonly dagId: string;
+  /** The bars are those of a task. */
+  readonly taskId?: string;
   readonly runs: readonly BarRun[];
 }) {
   const [hovered, setHovered] = useState(-1);
@@ -53,7 +57,7 @@ export const SparkBars = memo(function SparkBars({
   );
   if (run === undefined) return drawing;
   const took = tookOf(run, now);
-  const at = run.started ?? run.runAfter;
+  const at = run.started || run.runAfter;
   const words = [
     lookOf(run.state).label,
     took === null ? null : duration(took),
@@ -62,7 +66,7 @@ export const SparkBars = memo(function SparkBars({
   ];
   return (
     <Link
-      to={`/dags/${encodeURIComponent(dagId)}/runs/${encodeURIComponent(run.runId)}` as "/"}
+      to={taskId === undefined ? runPath(dagId, run.runId) : taskPath(dagId, run.runId, taskId)}
       preload={false}
       tabIndex={-1}
       aria-label={`Run ${words.filter(Boolean).join(", ")}`}
