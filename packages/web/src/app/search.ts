@@ -28,6 +28,8 @@ export function useSearchState(): readonly [
             ),
           )) as never,
         replace,
+        // The page stays: its lists keep their places.
+        resetScroll: false,
       }),
     [navigate],
   );

@@ -151,7 +151,10 @@ export function LogScroller({
       className={`relative min-h-0 flex-1 overflow-auto overscroll-contain outline-none [overflow-anchor:none] focus-visible:outline-2 ${className ?? ""}`}
     >
       <div style={{ height: Math.max(drawn, 1) }} className="min-w-full">
-        <div style={{ height }} className="sticky top-0 flex w-max min-w-full flex-col [overflow-y:clip]">
+        <div
+          style={{ height }}
+          className={`sticky top-0 flex min-w-full flex-col [overflow-y:clip] ${wraps ? "w-full" : "w-max"}`}
+        >
           <div ref={layer}>
             {Array.from({ length: Math.max(0, last - first) }, (_, at) => row(first + at))}
           </div>
