@@ -1,4 +1,4 @@
-/** The values of a form: defaults, problems that are seen before the server is asked, and what is sent. Pure. */
+/** The values of a form: defaults, problems that are found before the request, and what is sent. Pure. */
 import type { FormField } from "./fields.ts";
 
 /** Text that is not the JSON or the number it has to be; kept while it is typed. */
