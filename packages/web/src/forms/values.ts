@@ -110,7 +110,7 @@ export function changedFrom(
   return Object.fromEntries(Object.entries(values).filter(([name, value]) => !isSame(defaults[name], value)));
 }
 
-export function isSame(one: unknown, other: unknown): boolean {
+function isSame(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;

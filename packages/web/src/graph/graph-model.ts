@@ -26,7 +26,7 @@ export interface VisibleNode {
   readonly places: readonly number[];
 }
 
-export interface VisibleEdge {
+interface VisibleEdge {
   readonly from: string;
   readonly to: string;
 }

@@ -20,7 +20,7 @@ export interface Column<Row> {
   readonly from?: keyof typeof FROM;
 }
 
-export interface Selection<Row> {
+interface Selection<Row> {
   readonly isSelected: (row: Row) => boolean;
   readonly onToggle: (rows: readonly Row[], selected: boolean) => void;
 }
