@@ -11,6 +11,10 @@ export interface Law {
 
 const ENGINE = "packages/engine/src/";
 
+function isOfOtherPackage(path: string): boolean {
+  return path.startsWith("packages/") && !path.startsWith("packages/web/");
+}
+
 /** Parts of the SDK without state: requests of approvals, the table of built-in triggers, names of signals, and texts. */
 const PURE_SDK: ReadonlySet<string> = new Set([
   "@tradewind/sdk/approval-request",
@@ -174,6 +178,15 @@ export const LAWS: readonly Law[] = [
     violations: (tree) =>
       importsIn(tree, "packages/")
         .filter(({ file, to }) => to?.startsWith("packages/") && packageOf(to) !== packageOf(file.path))
+        .map(sentence),
+  },
+  {
+    says: "web knows the server only by the types of its API: it imports from no other package of this repository",
+    violations: (tree) =>
+      importsIn(tree, "packages/web/src/")
+        .filter(
+          ({ to }) => to !== null && (/^(?:tradewind$|@tradewind\/|node:)/.test(to) || isOfOtherPackage(to)),
+        )
         .map(sentence),
   },
   {

@@ -8,7 +8,7 @@ const ROOT = join(import.meta.dirname, "../..");
 const PATTERNS = [
   "*.md",
   "docs/**/*.md",
-  "packages/*/{src,test,bin}/**/*.{ts,mjs,sql,proto}",
+  "packages/*/{src,test,bin}/**/*.{ts,tsx,mjs,sql,proto}",
   "{bench,examples,scripts,test}/**/*.{ts,mjs}",
 ];
 /** The list itself. */

@@ -16,11 +16,18 @@ export interface SourceFile {
 export type SourceTree = ReadonlyMap<string, SourceFile>;
 
 const ROOT = join(import.meta.dirname, "../..");
-const PATTERNS = ["packages/*/{src,test,bin}/**/*.{ts,mjs}", "{bench,examples,scripts,test}/**/*.{ts,mjs}"];
+const PATTERNS = [
+  "packages/*/{src,test,bin}/**/*.{ts,tsx,mjs}",
+  "{bench,examples,scripts,test}/**/*.{ts,mjs}",
+];
+/** Written by a script, and not committed. */
+const GENERATED = /\.gen\.ts$/;
 const TEST = /\.(?:test|bench)\.ts$|\/(?:test|testing)\/|^(?:test|bench)\/|-fixture\.ts$/;
 
 export function readTree(): SourceTree {
-  const paths = globSync(PATTERNS, { cwd: ROOT }).map((path) => path.replaceAll("\\", "/"));
+  const paths = globSync(PATTERNS, { cwd: ROOT })
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => !GENERATED.test(path));
   return treeOf(Object.fromEntries(paths.map((path) => [path, readFileSync(join(ROOT, path), "utf8")])));
 }
 

@@ -47,7 +47,7 @@ describe.each(PAGES)("%s", (path, text) => {
   it("fits a screen of 390 px", async () => {
     const page = await site.visit(path, { width: 390 });
     await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor();
-    const widest = await page.evaluate(() => document.documentElement.scrollWidth);
+    const widest = await page.evaluate<number>("document.documentElement.scrollWidth");
     expect(widest).toBeLessThanOrEqual(390);
     await page.context().close();
   });

@@ -128,7 +128,7 @@ async function takeBack(calls: readonly Request[]): Promise<void> {
   void queryClient.invalidateQueries();
 }
 
-export function CopyCommands({
+function CopyCommands({
   cli,
   calls,
 }: {

@@ -8,7 +8,7 @@ export interface Request {
 }
 
 /** An argument for a POSIX shell: quoted only if it has to be. */
-export function shellQuote(text: string): string {
+function shellQuote(text: string): string {
   return /^[\w@%+=:,./~-]+$/.test(text) && !text.startsWith("~")
     ? text
     : `'${text.replaceAll("'", "'\\''")}'`;

@@ -1,6 +1,6 @@
 /** A JSON Schema as the fields of a form. What has no field of its own is edited as JSON. Pure. */
 
-export interface JsonSchema {
+interface JsonSchema {
   readonly [keyword: string]: unknown;
 }
 

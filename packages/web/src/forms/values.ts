@@ -1,4 +1,4 @@
-/** The values of a form: defaults, problems that are seen before the server is asked, and what is sent. Pure. */
+/** The values of a form: defaults, problems that are found before the request, and what is sent. Pure. */
 import type { FormField } from "./fields.ts";
 
 /** Text that is not the JSON or the number it has to be; kept while it is typed. */
@@ -110,7 +110,7 @@ export function changedFrom(
   return Object.fromEntries(Object.entries(values).filter(([name, value]) => !isSame(defaults[name], value)));
 }
 
-export function isSame(one: unknown, other: unknown): boolean {
+function isSame(one: unknown, other: unknown): boolean {
   if (Object.is(one, other)) return true;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;

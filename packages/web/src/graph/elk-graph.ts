@@ -29,7 +29,7 @@ const OPTIONS = {
 const GROUP_OPTIONS = { "elk.padding": "[top=40,left=14,bottom=14,right=14]" } as const;
 
 /** About the width of its label. */
-export function widthOf({ label, kind }: VisibleNode): number {
+function widthOf({ label, kind }: VisibleNode): number {
   const text = label.length * 7 + (kind === "collapsed" ? 110 : 44);
   return Math.min(MOST_WIDTH, Math.max(LEAST_WIDTH, text));
 }

@@ -66,7 +66,7 @@ it("knows all tasks inside a group", () => {
   expect(nodes.find(({ id }) => id === "etl")!.places).toEqual([1, 2, 3]);
 });
 
-it("collapses groups of a large graph, but none that was opened by hand", () => {
+it("collapses groups of a large graph, but none that a user has opened", () => {
   const none = new Set<string>();
   expect([...groupsToCollapse(structure, none, none, 7)]).toEqual([]);
   expect([...groupsToCollapse(structure, none, none, 6)]).toEqual(["etl"]);

@@ -26,7 +26,7 @@ export interface VisibleNode {
   readonly places: readonly number[];
 }
 
-export interface VisibleEdge {
+interface VisibleEdge {
   readonly from: string;
   readonly to: string;
 }
@@ -91,7 +91,7 @@ export function visibleGraph(structure: Structure, collapsed: ReadonlySet<string
 
 /**
  * Groups to collapse so that at most `most` nodes are visible: the largest outer ones first. Groups that are collapsed or were
- * opened by hand stay as they are.
+ * opened by the user stay as they are.
  */
 export function groupsToCollapse(
   structure: Structure,

@@ -244,7 +244,7 @@ function spriteOf(
   return sprites.cell(model.legend[byte]!, (column.tries?.[row.place] ?? 0) > 1);
 }
 
-/** A triangle for a run by hand, a diamond for one of a backfill; none for others. */
+/** A triangle for a manual run, a diamond for one of a backfill; none for others. */
 function drawKind(
   context: CanvasRenderingContext2D,
   { runType }: GridColumn,

@@ -97,6 +97,6 @@ function pathOf(group: string | null, parents: ReadonlyMap<string, string | null
 }
 
 /** Without the id of the group, which begins the ids of what is in it. */
-export function shortName(id: string, group: string | null): string {
+function shortName(id: string, group: string | null): string {
   return group !== null && id.startsWith(`${group}.`) ? id.slice(group.length + 1) : id;
 }

@@ -6,8 +6,8 @@ import { lookOf } from "../state/states.ts";
 import { ROW } from "./grid-layout.ts";
 
 /** Of a cell, in its row. */
-export const CELL_TOP = 4;
-export const CELL_HEIGHT = 16;
+const CELL_TOP = 4;
+const CELL_HEIGHT = 16;
 const SEGMENT = CELL_HEIGHT / 4;
 
 export class Sprites {

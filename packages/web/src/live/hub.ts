@@ -1,6 +1,6 @@
 /**
  * One connection to the server's stream for any number of pages. Each page names its topics; the stream has those of all of them. A
- * page whose topics are new, or whose messages were lost, is told to read its data again.
+ * page whose topics are new, or whose messages were lost, reads its data again.
  */
 import type { LiveMessage, LiveState, LostMessages } from "./messages.ts";
 

@@ -61,7 +61,7 @@ function start(): (topics: readonly string[] | null) => void {
   return made;
 }
 
-export function subscribe(topic: string, listener: Listener): () => void {
+function subscribe(topic: string, listener: Listener): () => void {
   const known = listeners.get(topic) ?? new Set();
   listeners.set(topic, known.add(listener));
   topicsChanged();

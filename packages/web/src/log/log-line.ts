@@ -37,7 +37,7 @@ export function parseLine(stored: string): LogLine {
 }
 
 /** Progress bars write a line again and again: the last writing is left. */
-export function overwritten(message: string): string {
+function overwritten(message: string): string {
   if (!message.includes("\r")) return message;
   return message
     .split("\n")

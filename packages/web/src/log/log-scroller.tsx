@@ -13,7 +13,7 @@ import {
   useState,
 } from "react";
 
-export const ROW_HEIGHT = 20;
+const ROW_HEIGHT = 20;
 /** Closer to the end than this, the list follows. */
 const FOLLOW_PX = 40;
 /** Browsers cannot draw higher elements. */

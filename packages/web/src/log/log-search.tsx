@@ -10,7 +10,7 @@ export interface Found {
   readonly lines: readonly number[];
 }
 
-export const NOTHING: Found = { text: "", total: 0, lines: [] };
+const NOTHING: Found = { text: "", total: 0, lines: [] };
 
 /** The lines with a text; kept while others are searched. */
 export function useLogSearch(

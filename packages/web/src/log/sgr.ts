@@ -20,7 +20,7 @@ const PLAIN: Style = {};
 // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
 const SEQUENCE = /\u001b(?:\[([0-9;:?]*)([@-~])|\][^\u0007\u001b]*(?:\u0007|\u001b\\)?|[@-Z\\^_])/g;
 
-export function hasEscapes(line: string): boolean {
+function hasEscapes(line: string): boolean {
   return line.includes("\u001b");
 }
 

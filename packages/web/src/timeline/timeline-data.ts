@@ -27,7 +27,7 @@ export interface TimelineInstance {
 }
 
 /** A mapped task as a whole. */
-export interface TimelineMap {
+interface TimelineMap {
   readonly counts: readonly { readonly state: string; readonly count: number }[];
   readonly instances: number;
   readonly tries: number;
@@ -67,7 +67,7 @@ export interface Expected {
 
 export type TimeUses = Readonly<Record<Use, number>>;
 
-export interface Compared {
+interface Compared {
   readonly runId: string;
   readonly state: string;
   readonly took: number | null;
@@ -214,7 +214,7 @@ export const USES: readonly { readonly use: Use; readonly label: string; readonl
   { use: "overhead", label: "Overhead", color: "--s-scheduled" },
 ];
 
-export function useOf(kind: string): Use {
+function useOf(kind: string): Use {
   if (kind === "running") return "work";
   if (kind === "queued") return "queue";
   return kind === "scheduled" ? "overhead" : "wait";

@@ -1,11 +1,11 @@
 /** The rows of a timeline: groups and their tasks, in the order of the graph or of their start. Pure. */
 import type { Timeline, TimelineTask } from "./timeline-data.ts";
 
-export const GROUP_ROW = 26;
-export const TASK_ROW = 26;
-export const MAP_ROW = 44;
+const GROUP_ROW = 26;
+const TASK_ROW = 26;
+const MAP_ROW = 44;
 
-export interface GroupRow {
+interface GroupRow {
   readonly kind: "group";
   readonly groupId: string;
   readonly label: string;
@@ -32,7 +32,7 @@ export interface TaskRow {
 
 export type Row = GroupRow | TaskRow;
 
-export interface Span {
+interface Span {
   readonly start: number;
   readonly end: number;
 }
@@ -123,7 +123,7 @@ function isDone({ instances, map }: TimelineTask): boolean {
   return instances.length > 0 && instances.every(({ state }) => ENDED.has(state ?? ""));
 }
 
-export function spanOf({ instances, map }: TimelineTask): Span | null {
+function spanOf({ instances, map }: TimelineTask): Span | null {
   const own = joined(
     instances.map(({ intervals }) =>
       intervals.length === 0 ? null : { start: intervals[0]!.start, end: intervals.at(-1)!.end },

@@ -20,7 +20,7 @@ export interface Column<Row> {
   readonly from?: keyof typeof FROM;
 }
 
-export interface Selection<Row> {
+interface Selection<Row> {
   readonly isSelected: (row: Row) => boolean;
   readonly onToggle: (rows: readonly Row[], selected: boolean) => void;
 }
@@ -39,7 +39,7 @@ export interface DataTableProps<Row> {
   readonly rowClass?: (row: Row) => string | false | undefined;
   /** Height of a row in pixels. */
   readonly rowHeight?: number;
-  /** Widths are those of the columns, whatever the rows contain. */
+  /** Widths are those of the columns, with any content. */
   readonly fixed?: boolean;
   /** Below the last row: "load more", for example. */
   readonly footer?: ReactNode;

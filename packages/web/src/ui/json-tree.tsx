@@ -116,7 +116,7 @@ function entriesOf(value: unknown): [string, unknown][] | null {
 }
 
 /** As it is written in JavaScript. */
-export function pathTo(parent: string, key: string, isList: boolean): string {
+function pathTo(parent: string, key: string, isList: boolean): string {
   if (isList) return `${parent}[${key}]`;
   return /^[A-Za-z_$][\w$]*$/.test(key) ? `${parent}.${key}` : `${parent}[${JSON.stringify(key)}]`;
 }

@@ -1,4 +1,4 @@
-/** Starts a run of a DAG by hand, with a form for its params. */
+/** Starts a run of a DAG manually, with a form for its params. */
 import { useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { toast } from "sonner";

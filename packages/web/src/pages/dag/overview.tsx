@@ -92,7 +92,7 @@ export function Overview({ dagId }: { readonly dagId: string }) {
                 >
                   {isFiltered
                     ? "Choose another trigger or state."
-                    : "Each run becomes a column here, and each task a row. A run starts at the next date of the schedule, or by hand:"}
+                    : "Each run becomes a column here, and each task a row. A run starts at the next date of the schedule, or manually:"}
                 </Empty>
               ) : view === "calendar" ? (
                 <CalendarView dagId={dagId} selection={selection} onSelect={onSelect} />

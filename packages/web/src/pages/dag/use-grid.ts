@@ -6,7 +6,7 @@ import { type GridAnswer, type GridModel, gridModel, withRun } from "../../grid/
 import { useLive } from "../../live/live.ts";
 import { useThrottled } from "../../live/throttled.ts";
 
-export const GRID_RUNS = 100;
+const GRID_RUNS = 100;
 
 export interface GridFilter {
   readonly state?: string | undefined;

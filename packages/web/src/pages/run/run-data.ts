@@ -50,7 +50,7 @@ export function runName(run: Pick<Run, "dag_run_id" | "logical_date" | "run_kind
 
 export const KIND_WORDS: Readonly<Record<Run["run_kind"], string>> = {
   scheduled: "Schedule",
-  manual: "By hand",
+  manual: "Manually",
   backfill: "Backfill",
   asset_triggered: "Asset",
   signal_triggered: "Signal",

@@ -6,13 +6,13 @@ import { cx } from "../../ui/class-names.ts";
 import { SearchBox, Select } from "../../ui/field.tsx";
 import { KIND_WORDS } from "../run/run-data.ts";
 
-export const RUN_STATES = ["running", "queued", "failed", "success"] as const;
+const RUN_STATES = ["running", "queued", "failed", "success"] as const;
 export type RunState = (typeof RUN_STATES)[number];
-export type RunKind = keyof typeof KIND_WORDS;
+type RunKind = keyof typeof KIND_WORDS;
 
 /** Hours back from now, by the date of the run. */
 export const SPANS = { "1h": 1, "24h": 24, "7d": 168, "30d": 720 } as const;
-export type Span = keyof typeof SPANS;
+type Span = keyof typeof SPANS;
 
 const SPAN_WORDS: Readonly<Record<Span, string>> = {
   "1h": "Last hour",

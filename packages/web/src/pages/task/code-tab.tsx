@@ -1,4 +1,4 @@
-/** The code of the version that the instance ran, and who changed the instance by hand. */
+/** The code of the version that the instance ran, and who changed the instance manually. */
 import { $api } from "../../api/client.ts";
 import { Ago } from "../../time/time.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
@@ -72,7 +72,7 @@ export function AuditTab({ address }: { readonly address: TaskAddress }) {
     <Loads query={events}>
       {({ event_logs: found }) =>
         found.length === 0 ? (
-          <Empty title="No change by hand">
+          <Empty title="No manual change">
             When a person clears, marks or resumes it, this page says who did it and when.
           </Empty>
         ) : (

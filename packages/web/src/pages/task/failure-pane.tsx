@@ -72,7 +72,7 @@ export function FailurePane({
           action={<Button onClick={() => onMark("skipped")}>Skip…</Button>}
         />
         <Choice
-          title="It was done by hand"
+          title="The work is done already"
           hint="Counts as succeeded, without output"
           action={<Button onClick={() => onMark("success")}>Mark success…</Button>}
         />

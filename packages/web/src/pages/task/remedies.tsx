@@ -20,7 +20,7 @@ const POOL: Remedy = {
 };
 const PROCESSES: Remedy = { text: "See which processes are alive.", to: "/system", label: "System" };
 const WAITING: Remedy = {
-  text: "See what it waits for, or resume it by hand.",
+  text: "See what it waits for, or resume it manually.",
   to: "/waiting",
   label: "Waiting",
 };
