@@ -480,6 +480,12 @@ CREATE INDEX trigger_single ON trigger (queue, wake_at) WHERE replicas = 2 AND s
 CREATE INDEX trigger_bundle ON trigger (bundle_hash);
 CREATE UNIQUE INDEX trigger_dag ON trigger (dag_id) WHERE dag_id IS NOT NULL;
 
+-- For users: triggers that have to run now, by queue, e.g. to start and stop triggerers. Timers need no triggerer; a trigger
+-- with two replicas counts twice. A queue without triggers has no row.
+CREATE VIEW trigger_depth AS
+  SELECT queue, sum(replicas)::integer AS triggers FROM trigger
+  WHERE timed IS NULL AND wake_at <= now() GROUP BY queue;
+
 -- For a DAG's schedule that observes an external state: the last event that created a run, until the state ends. The next
 -- triggerer of the trigger starts from it and creates no second run. Written in the transaction that creates the run.
 CREATE TABLE trigger_memory (
