@@ -118,6 +118,9 @@ CREATE TABLE dag_version (
     jsonb_path_query_array(manifest, '$.tasks[*] ? (@.upstream.size() == 0 && !(@.startTrigger.type() == "object"))'))) STORED,
   has_deadlines   boolean NOT NULL
     GENERATED ALWAYS AS (manifest ? 'deadlines' OR manifest @? '$.tasks[*].deadlines') STORED,
+  -- The ids of its tasks, a JSON list: the search of the web UI reads no manifests.
+  task_ids        text NOT NULL
+    GENERATED ALWAYS AS (jsonb_path_query_array(manifest, '$.tasks[*].taskId')::text) STORED,
   -- Owner, tags, schedule and the like, for lists of thousands of DAGs.
   header          jsonb NOT NULL GENERATED ALWAYS AS
     (manifest - '{tasks,groups,maps,docs,paramsSchema,packages,callbacks,notices,deadlines,stop}'::text[]) STORED,
