@@ -2,6 +2,7 @@ import { runDag } from "@tradewind/testing";
 import { describe, expect, it } from "vitest";
 import etl from "./etl.ts";
 import hello from "./hello.ts";
+import release from "./release.ts";
 import training from "./training.ts";
 
 describe("hello", () => {
@@ -40,5 +41,19 @@ describe("training", () => {
     expect(run.state).toBe("success");
     expect(run.outputs["train"]).toMatchObject({ accuracy: 0.95 });
     expect(run.logs["train"]?.filter((line) => line.message === "submitted")).toHaveLength(1);
+  });
+});
+
+describe("release", () => {
+  it("publishes where the person said", async () => {
+    const run = await runDag(release, {
+      approvals: { approve: "approve", target: { answer: { region: "us" } } },
+    });
+    expect(run.outputs["publish"]).toBe("10 % in us");
+  });
+
+  it("skips everything after a rejection", async () => {
+    const run = await runDag(release, { approvals: { approve: "reject" } });
+    expect(run.states).toMatchObject({ approve: "skipped", target: "skipped", publish: "skipped" });
   });
 });

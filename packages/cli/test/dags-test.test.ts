@@ -285,3 +285,14 @@ describe("dags test", () => {
     expect(never.stderr).toContain("--signal order.paid@10m=7");
   });
 });
+
+it("answers approvals, and names the option if an answer is missing", async () => {
+  const release = fileURLToPath(new URL("../../../examples/release.ts", import.meta.url));
+  const given = ["--approval", "approve=approve", `--approval`, `target={"region":"us"}`];
+  const { code, stderr } = await test(release, ...given);
+  expect(code).toBe(0);
+  expect(stderr).toMatch(/^… approve waits for an answer, until .* at the latest$/m);
+  expect(stderr).toMatch(/^✓ publish success in .* → "10 % in us"$/m);
+  const missing = await test(release);
+  expect(missing.stderr).toContain("answer it: --approval '<task>=approve' [TW_TEST_NO_EVENT]\n");
+});

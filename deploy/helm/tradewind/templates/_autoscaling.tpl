@@ -4,12 +4,12 @@
 
 {{/* Tasks that wait for a worker of these queues or run on one: with `concurrency` as target, the workers that are needed. */}}
 {{- define "tradewind.queueQuery" -}}
-SELECT count(*) FROM assignment WHERE executor = 'queue' AND queue IN ({{ include "tradewind.sqlList" . }})
+SELECT coalesce(sum(waiting + running), 0) FROM queue_depth WHERE executor = 'queue' AND queue IN ({{ include "tradewind.sqlList" . }})
 {{- end }}
 
 {{/* Triggers that have to run now. Timers need no triggerer; a trigger with two replicas counts twice. */}}
 {{- define "tradewind.triggerQuery" -}}
-SELECT coalesce(sum(replicas), 0) FROM trigger WHERE timed IS NULL AND wake_at <= now() AND queue IN ({{ include "tradewind.sqlList" . }})
+SELECT coalesce(sum(triggers), 0) FROM trigger_depth WHERE queue IN ({{ include "tradewind.sqlList" . }})
 {{- end }}
 
 {{- define "tradewind.scaledObject" }}

@@ -52,8 +52,7 @@ async function test(request: TestRequest): Promise<TestReport> {
   }
 }
 
-const GIVE_EVENT =
-  "give its event: --event '<trigger or task>=<json>', for an approval: --approval <task>=approve";
+const GIVE_EVENT = "give its event: --event '<trigger or task>=<json>'";
 const REMEDIES: Partial<Record<DagTestError["code"], string>> = {
   TW_TEST_NO_EVENT: GIVE_EVENT,
   TW_TEST_NEVER_FIRES: `${GIVE_EVENT}, or the signal: --signal '<key>=<json>'`,
@@ -63,7 +62,8 @@ const REMEDIES: Partial<Record<DagTestError["code"], string>> = {
 /** Replaces remedies for test code with remedies for the command line. */
 function refusal(error: unknown): string {
   if (!(error instanceof DagTestError)) return error instanceof Error ? error.message : String(error);
-  const remedy = REMEDIES[error.code];
+  const isApproval = error.code === "TW_TEST_NO_EVENT" && error.problem.includes("`approvals`");
+  const remedy = isApproval ? "answer it: --approval '<task>=approve'" : REMEDIES[error.code];
   return remedy === undefined ? error.message : `${error.problem}; ${remedy}`;
 }
 

@@ -1,3 +1,4 @@
+import { APPROVAL_KIND } from "@tradewind/sdk/approval-request";
 import { errorText } from "@tradewind/sdk/wording";
 import type { RunResult, TaskResult } from "@tradewind/testing";
 import { CliError } from "../errors.ts";
@@ -171,6 +172,10 @@ export class TestPrinter {
 
   #waits({ trigger, step, until, timeoutAt }: Extract<TestReport, { type: "waiting" }>): string {
     if (trigger === null) return `is called again at ${this.#at(until)}`;
+    if (trigger === APPROVAL_KIND) {
+      const end = until ?? timeoutAt;
+      return `waits for an answer${end === null ? "" : `, until ${this.#at(end)} at the latest`}`;
+    }
     const where = step === null ? "" : ` (${step})`;
     if (until !== null) return `waits${where} until ${this.#at(until)}`;
     const limit = timeoutAt === null ? "" : `, at most until ${moment(timeoutAt)}`;

@@ -58,6 +58,7 @@ export function GridView({
   const cells = useRef<HTMLCanvasElement>(null);
   const marks = useRef<HTMLCanvasElement>(null);
   const labels = useRef<HTMLDivElement>(null);
+  const grid = useRef<HTMLDivElement>(null);
   const cellHandle = useRef<CellHandle>(null);
   const painter = useRef<GridPainter>(null);
   const current = useRef<Cell | null>(null);
@@ -108,6 +109,8 @@ export function GridView({
       if (cell?.row === before?.row && cell?.column === before?.column) return;
       current.current = cell;
       drawMarks();
+      if (cell !== null && cell.column >= 0) grid.current?.setAttribute("aria-activedescendant", CELL_ID);
+      else grid.current?.removeAttribute("aria-activedescendant");
       cellHandle.current?.show(cell !== null && cell.column >= 0 ? cell : null, sceneNow());
       for (const hot of labels.current?.querySelectorAll("[data-hot]") ?? []) hot.removeAttribute("data-hot");
       if (cell !== null)
@@ -235,12 +238,12 @@ export function GridView({
           />
           {/* biome-ignore lint/a11y/useSemanticElements: a canvas has no table cells; the current one is an element */}
           <div
+            ref={grid}
             role="grid"
             tabIndex={0}
             aria-label={`States of ${model.tasks.length} tasks in ${columns.length} runs, the newest at the right`}
             aria-rowcount={rows.length + 1}
             aria-colcount={columns.length}
-            aria-activedescendant={CELL_ID}
             onKeyDown={onKeyDown}
             onBlur={() => show(null)}
             className="absolute top-0 bottom-0"

@@ -214,12 +214,6 @@ export const USES: readonly { readonly use: Use; readonly label: string; readonl
   { use: "overhead", label: "Overhead", color: "--s-scheduled" },
 ];
 
-function useOf(kind: string): Use {
-  if (kind === "running") return "work";
-  if (kind === "queued") return "queue";
-  return kind === "scheduled" ? "overhead" : "wait";
-}
-
 /** The colour of an interval: what was done, or how a try ended. */
 export function lookOfInterval({ kind, next }: Pick<Interval, "kind" | "next">): string {
   if (kind !== "running") return kind;

@@ -6,6 +6,7 @@ import { uiDags } from "./ui-dags.ts";
 import { uiGrid } from "./ui-grid.ts";
 import { uiHome } from "./ui-home.ts";
 import { uiSameError } from "./ui-same-error.ts";
+import { uiSearch } from "./ui-search.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
 import { uiTimeline } from "./ui-timeline.ts";
 import { uiTrends } from "./ui-trends.ts";
@@ -16,6 +17,7 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiGrid,
   uiHome,
   uiSameError,
+  uiSearch,
   uiStream,
   uiTaskLogs,
   uiTimeline,

@@ -118,6 +118,9 @@ CREATE TABLE dag_version (
     jsonb_path_query_array(manifest, '$.tasks[*] ? (@.upstream.size() == 0 && !(@.startTrigger.type() == "object"))'))) STORED,
   has_deadlines   boolean NOT NULL
     GENERATED ALWAYS AS (manifest ? 'deadlines' OR manifest @? '$.tasks[*].deadlines') STORED,
+  -- The ids of its tasks, a JSON list: the search of the web UI reads no manifests.
+  task_ids        text NOT NULL
+    GENERATED ALWAYS AS (jsonb_path_query_array(manifest, '$.tasks[*].taskId')::text) STORED,
   -- Owner, tags, schedule and the like, for lists of thousands of DAGs.
   header          jsonb NOT NULL GENERATED ALWAYS AS
     (manifest - '{tasks,groups,maps,docs,paramsSchema,packages,callbacks,notices,deadlines,stop}'::text[]) STORED,
@@ -479,6 +482,12 @@ CREATE INDEX trigger_standby ON trigger (standby_job) WHERE standby_job IS NOT N
 CREATE INDEX trigger_single ON trigger (queue, wake_at) WHERE replicas = 2 AND standby_job IS NULL;
 CREATE INDEX trigger_bundle ON trigger (bundle_hash);
 CREATE UNIQUE INDEX trigger_dag ON trigger (dag_id) WHERE dag_id IS NOT NULL;
+
+-- For users: triggers that have to run now, by queue, e.g. to start and stop triggerers. Timers need no triggerer; a trigger
+-- with two replicas counts twice. A queue without triggers has no row.
+CREATE VIEW trigger_depth AS
+  SELECT queue, sum(replicas)::integer AS triggers FROM trigger
+  WHERE timed IS NULL AND wake_at <= now() GROUP BY queue;
 
 -- For a DAG's schedule that observes an external state: the last event that created a run, until the state ends. The next
 -- triggerer of the trigger starts from it and creates no second run. Written in the transaction that creates the run.

@@ -29,13 +29,13 @@ const RUNS = statement(
   `SELECT count(*)::int AS runs, ${quantiles(ms("r.ended_at - r.started_at"))} FROM (${LAST}) r`,
 );
 
+/** Lateral: one probe per run. PostgreSQL would otherwise prefer to read all task instances. */
 const TASKS = statement(
   "usual-task-times",
-  `SELECT s.task_id, ${quantiles("s.took")} FROM (
-     SELECT t.dag_run_id, t.task_id,
+  `SELECT s.task_id, ${quantiles("s.took")} FROM (${LAST}) r CROSS JOIN LATERAL (
+     SELECT t.task_id,
        CASE WHEN bool_or(t.state = 'success') THEN ${ms("max(t.ended_at) - min(t.started_at)")} ELSE 0 END AS took
-     FROM (${LAST}) r JOIN task_instance t ON t.dag_run_id = r.id
-     WHERE t.state IN ('success', 'skipped') GROUP BY t.dag_run_id, t.task_id) s
+     FROM task_instance t WHERE t.dag_run_id = r.id AND t.state IN ('success', 'skipped') GROUP BY t.task_id) s
    WHERE s.took IS NOT NULL GROUP BY s.task_id`,
 );
 

@@ -136,6 +136,7 @@ describe("chart", () => {
 describe("queries of KEDA", () => {
   let db: Database;
   let queries: Record<string, string>;
+  let role: string;
 
   beforeAll(async () => {
     const objects = (await render({ ...QUEUE, workerDefaults: { autoscaling: { enabled: true } } })).filter(
@@ -147,7 +148,15 @@ describe("queries of KEDA", () => {
         return [metadata.name.replace("tw-tradewind-", ""), trigger?.metadata.query ?? ""];
       }),
     );
-    ({ db } = await testDatabase());
+    const installation = await testDatabase();
+    db = installation.db;
+    role = `tw_scaling_${process.pid}`;
+    await db.rows(adhoc(`CREATE ROLE ${role}`), []);
+    await db.rows(adhoc(`GRANT SELECT ON queue_depth, trigger_depth TO ${role}`), []);
+    return async () => {
+      await db.rows(adhoc(`DROP OWNED BY ${role}`), []);
+      await db.rows(adhoc(`DROP ROLE ${role}`), []);
+    };
   });
 
   it("are those of the docs", async () => {
@@ -157,8 +166,12 @@ describe("queries of KEDA", () => {
   });
 
   const answer = async (name: string) => {
-    const [row] = await db.rows<Record<string, string>>(adhoc(queries[name] ?? ""), []);
-    return Number(Object.values(row ?? {})[0]);
+    // As the role of the docs.
+    return await db.transaction(async (tx) => {
+      await tx.rows(adhoc(`SET LOCAL ROLE ${role}`), []);
+      const [row] = await tx.rows<Record<string, string>>(adhoc(queries[name] ?? ""), []);
+      return Number(Object.values(row ?? {})[0]);
+    });
   };
 
   it("count tasks that wait for a worker of these queues or run on one", async () => {

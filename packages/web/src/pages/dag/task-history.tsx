@@ -111,7 +111,11 @@ function Names({
       {ids.slice(0, MOST).map((taskId, index) => (
         <span key={taskId}>
           {index > 0 && ", "}
-          <button type="button" className="link" onClick={() => onSelect({ runId, taskId })}>
+          <button
+            type="button"
+            className="link inline-block py-0.5 leading-5"
+            onClick={() => onSelect({ runId, taskId })}
+          >
             {taskId}
           </button>
         </span>
