@@ -115,7 +115,7 @@ describe("a run", () => {
   it("has a timeline that is used with the keyboard", async () => {
     const page = await site.visit("/dags/orders/runs/broken");
     const timeline = page.getByRole("region", { name: /^Timeline/ });
-    await timeline.getByRole("button", { name: /^check, Failed/ }).waitFor();
+    await timeline.getByRole("button", { name: /^Failed check/ }).waitFor();
     await timeline.focus();
     await page.keyboard.press("ArrowDown");
     await page.waitForURL(/task=extract\.list/);
@@ -131,7 +131,7 @@ describe("a run", () => {
     await page.keyboard.press("Enter");
     await page.waitForURL(/runs\/broken$/);
     const timeline = page.getByRole("region", { name: /^Timeline/ });
-    await timeline.getByRole("button", { name: /^check, Failed/ }).focus();
+    await timeline.getByRole("button", { name: /^Failed check/ }).focus();
     await page.keyboard.press("Enter");
     await page.getByRole("link", { name: "Log and details" }).focus();
     await page.keyboard.press("Enter");

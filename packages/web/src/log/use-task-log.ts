@@ -11,7 +11,7 @@ export interface TryAddress {
   readonly tryNumber: number;
 }
 
-const LOG = "/ui/dags/{dag_id}/runs/{dag_run_id}/tasks/{task_id}/log/{try_number}";
+const LOG = "/ui/dags/{dag_id}/runs/{dag_run_id}/task-instances/{task_id}/log/{try_number}";
 
 export function useTaskLog({ dagId, mapIndex, runId, taskId, tryNumber }: TryAddress) {
   const path = useMemo(

@@ -66,7 +66,6 @@ export const TimelineLabel = memo(function TimelineLabel({
       type="button"
       tabIndex={-1}
       style={style}
-      aria-label={`${row.task.taskId}, ${lookOf(state).label}${took === null ? "" : `, ${duration(took)}`}`}
       aria-pressed={isSelected}
       className={cx(
         frame,
@@ -76,7 +75,7 @@ export const TimelineLabel = memo(function TimelineLabel({
       onClick={() => onSelect(isSelected ? null : row.task.taskId)}
       onDoubleClick={() => onOpen(row.task.taskId)}
     >
-      <StateGlyph state={state} />
+      <StateGlyph state={state} title={lookOf(state).label} />
       <span className={cx("truncate", isOnPath && "font-semibold", state === null && "text-muted")}>
         {row.label}
       </span>
@@ -102,7 +101,7 @@ function Difference({
   const more = took - before;
   if (Math.abs(more) < Math.max(100, before * 0.1)) return null;
   return (
-    <span className={cx("text-sm", more > 0 ? "text-warn" : "text-success")}>
+    <span className={cx("text-sm", more > 0 ? "text-warn" : "text-muted")}>
       {more > 0 ? "+" : "−"}
       {duration(Math.abs(more))}
     </span>

@@ -5,7 +5,7 @@ import { Installation, manifestOf } from "../../../test/api/installation.ts";
 
 let tw: Installation;
 let run: number;
-const LOG = "/ui/dags/etl/runs/r1/tasks/a/log";
+const LOG = "/ui/dags/etl/runs/r1/task-instances/a/log";
 
 function line(level: string, source: string, message: string, second = 0): string {
   const t = `2026-01-01T00:00:0${second}.000Z`;

@@ -55,7 +55,7 @@ const matchesDocument = z
   })
   .meta({ id: "UiLogMatches" });
 
-const BASE = "/ui/dags/:dag_id/runs/:dag_run_id/tasks/:task_id/log/:try_number";
+const BASE = "/ui/dags/:dag_id/runs/:dag_run_id/task-instances/:task_id/log/:try_number";
 
 export const uiTaskLogs: Resource = (app, options) => {
   const tags = [UI_TAG.name];

@@ -103,7 +103,7 @@ function Took({ run, timeline }: { readonly run: Run; readonly timeline: Timelin
       </b>
       {usual !== null && <span className="text-muted"> / {duration(usual)}</span>}
       {usual !== null && Math.abs(more) > Math.max(500, usual * 0.1) && (
-        <span className={more > 0 ? "text-warn" : "text-success"}>
+        <span className={more > 0 ? "text-warn" : "text-muted"}>
           {" "}
           {more > 0 ? "+" : "−"}
           {duration(Math.abs(more))}
@@ -198,7 +198,7 @@ function TimeSpent({ time, before }: { readonly time: TimeUses; readonly before:
             {label} <b className="font-medium tabular-nums">{duration(time[use])}</b>
             <span className="text-muted tabular-nums">{share(time[use] / total)}</span>
             {before !== null && Math.abs(more) > Math.max(100, total * 0.02) && (
-              <span className={cx("tabular-nums", more > 0 ? "text-warn" : "text-success")}>
+              <span className={cx("tabular-nums", more > 0 ? "text-warn" : "text-muted")}>
                 {more > 0 ? "+" : "−"}
                 {duration(Math.abs(more))}
               </span>
