@@ -31,6 +31,7 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
   ["/dags/orders/runs/broken", /check/],
   ["/dags/orders/runs/broken/tasks/check", /3 of 3 orders have no customer/],
   ["/waiting", /partner\.landed/],
+  ["/approvals", /Where is the report published/],
   ["/signals", /Log/],
   ["/backfills", /No backfill is open/],
   ["/pools", /default_pool/],

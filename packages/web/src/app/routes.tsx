@@ -26,6 +26,7 @@ const routes = [
   page("/dags/$dagId/runs/$runId/tasks/$taskId", () => import("../pages/task/task-page.tsx")),
   page("/dags", () => import("../pages/dags/dags-page.tsx")),
   page("/waiting", () => import("../pages/waiting/waiting-page.tsx")),
+  page("/approvals", () => import("../pages/approvals/approvals-page.tsx")),
   page("/pools", () => import("../pages/pools/pools-page.tsx")),
   page("/variables", () => import("../pages/variables/variables-page.tsx")),
   page("/errors", () => import("../pages/errors/errors-page.tsx")),
