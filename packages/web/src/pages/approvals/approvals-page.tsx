@@ -136,11 +136,16 @@ function NoApprovals({ isOpen }: { readonly isOpen: boolean }) {
 const TITLE: Column<Approval> = {
   id: "title",
   header: "Question",
-  cell: ({ problem, title }) => (
+  cell: ({ id, problem, title }) => (
     <span className="flex max-w-[56ch] min-w-0 items-baseline gap-2 max-sm:max-w-[26ch]">
-      <span className="truncate font-medium" title={title}>
+      <Link
+        to="."
+        search={(before: Record<string, unknown>) => ({ ...before, approval: id })}
+        className="truncate font-medium hover:underline"
+        title={title}
+      >
         {title}
-      </span>
+      </Link>
       {problem !== null && <span className="shrink-0 text-warn">asked again</span>}
     </span>
   ),
