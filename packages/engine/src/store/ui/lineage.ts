@@ -17,14 +17,14 @@ export interface LineageUse {
   readonly alias_id: number | null;
 }
 
-export interface LineageAsset {
+interface LineageAsset {
   readonly id: number;
   readonly uri: string;
   readonly group_name: string;
   readonly last_event_at: Date | null;
 }
 
-export interface LineageDag {
+interface LineageDag {
   readonly dag_id: string;
   readonly is_paused: boolean;
   /** Of its latest run. */
