@@ -70,7 +70,7 @@ export const TaskBox = memo(function TaskBox({ data }: NodeProps<TaskNode>) {
         title={id}
         aria-pressed={isChosen}
         className={cx(
-          "nodrag flex size-full items-center gap-1.5 rounded-md border bg-surface px-2 text-left leading-tight hover:bg-hover",
+          "nodrag pointer-events-auto flex size-full items-center gap-1.5 rounded-md border bg-surface px-2 text-left leading-tight hover:bg-hover",
           isChosen ? "border-accent outline-2 outline-accent" : "border-line-strong",
           isDimmed && "opacity-30",
         )}
@@ -111,7 +111,7 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupNode>) {
         title={id}
         onClick={() => onToggle(id)}
         className={cx(
-          "nodrag flex w-full items-center gap-1.5 rounded-lg px-2 text-left font-medium hover:bg-hover",
+          "nodrag pointer-events-auto flex w-full items-center gap-1.5 rounded-lg px-2 text-left font-medium hover:bg-hover",
           isOpen ? "h-8" : "h-full",
         )}
       >
