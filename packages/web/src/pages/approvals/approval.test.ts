@@ -6,7 +6,7 @@ it("names what has become of an approval", () => {
   expect(stateText({ ...answered, decision: "approve" })).toBe("Approved");
   expect(stateText({ ...answered, has_form: true, decision: "approve" })).toBe("Answered");
   expect(stateText({ ...answered, has_form: true, decision: "reject" })).toBe("Rejected");
-  // The default answer of a timeout is an approval, but nobody's.
+  // The default answer of a timeout is an approval, without a user.
   expect(stateText({ state: "timed_out", has_form: true, decision: "approve" })).toBe("Timed out");
 });
 
