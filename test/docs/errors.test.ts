@@ -6,10 +6,12 @@ const documented = [...textOf("docs/errors.md").matchAll(/^\| `(\w+)` \|/gm)].ma
 
 /** Texts that look like an error code but are not: environment variables, files, the system's own errors, and settings of other programs. */
 const OTHERS = new Set([
+  "BRANDES_KOEPF",
   "DATABASE_URL",
   "EAI_AGAIN",
   "ESBUILD_BINARY_PATH",
   "FORCE_COLOR",
+  "INCLUDE_CHILDREN",
   "LC_ALL",
   "NODE_COMPILE_CACHE",
   "NODE_ENV",

@@ -103,7 +103,7 @@ function start(place: Place, program: string, environment: Readonly<Record<strin
   return child;
 }
 
-export function logOf(place: Place): string {
+export function logOf(place: Pick<Place, "home">): string {
   return `${place.home}.log`;
 }
 
@@ -115,7 +115,7 @@ export interface LogLine {
 }
 
 /** A line that is not JSON comes from Node itself, as after a crash. */
-export function readLog(place: Place): LogLine[] {
+export function readLog(place: Pick<Place, "home">): LogLine[] {
   if (!existsSync(logOf(place))) return [];
   const lines = readFileSync(logOf(place), "utf8").split("\n").filter(Boolean);
   return lines.map((line) => {

@@ -20,15 +20,13 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
-import { migrate } from "../../src/store/database/migrate.ts";
+import { Database } from "../../src/store/database/database.ts";
 import { checkEngineTrigger } from "../../src/trigger/engine/engine-triggers.ts";
 import { VERSION } from "../../src/version.ts";
+import { givenLease, serve } from "./program.ts";
 
-/** The exit code of a scheduler that could not start without the database. */
-const DATABASE_AWAY = 75;
 const config = resolveConfig({});
-const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
+const lease = givenLease();
 const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
 const secretBox = await SecretBox.load(home.secretKey, process.env.TRADEWIND_SECRET_KEY);
@@ -62,23 +60,16 @@ const scheduler = new Job({
   version: VERSION,
   infraLossBudget: 10_000,
   ...(config.drainMs !== undefined && { drainMs: config.drainMs, stopGraceMs: config.stopGraceMs }),
-  ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
+  ...(lease && { lease }),
 });
-try {
-  await migrate(database);
-  await scheduler.start();
-} catch (error) {
-  if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
-  logger.warn("cannot start without the database", { error: String(error) });
-  process.exit(DATABASE_AWAY);
-}
-process.on("SIGTERM", async () => {
-  await scheduler.drain();
-  await scheduler.stop();
-  await wakeUps.close();
-  await database.close();
-  process.exit(0);
+await serve({
+  database,
+  logger,
+  start: () => scheduler.start(),
+  stop: async () => {
+    await scheduler.drain();
+    await scheduler.stop();
+    await wakeUps.close();
+    await database.close();
+  },
 });
-// Exits with its parent process, even if the test crashes.
-process.stdin.on("end", () => process.exit(1)).resume();
-process.stdout.write("ready\n");

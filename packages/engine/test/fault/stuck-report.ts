@@ -11,7 +11,10 @@ const QUESTIONS: Readonly<Record<string, string>> = {
           FROM task_instance t JOIN dag_run r ON r.id = t.dag_run_id
           WHERE r.state = 'running' AND t.state NOT IN ('pending', 'success', 'failed', 'skipped', 'upstream_failed') LIMIT 40`,
   pools: "SELECT name, slots, occupied FROM pool",
-  jobs: "SELECT id, pid, state, now() - heartbeat_at AS since FROM job WHERE state = 'running'",
+  jobs: "SELECT id, kind, pid, state, now() - heartbeat_at AS since FROM job WHERE state = 'running'",
+  assignments:
+    "SELECT id, dag_run_id AS run, task_id AS task, worker_job AS worker, cancel, now() - created_at AS age FROM assignment LIMIT 30",
+  reports: "SELECT assignment_id, type, content FROM report LIMIT 20",
   triggers: `SELECT t.id, t.kind, t.args, t.owner_job, t.standby_job, t.wake_at - now() AS wakes_in, t.dag_id,
                     (SELECT count(*) FROM deferral d WHERE d.waits_on = t.id) AS waits
              FROM trigger t ORDER BY t.id LIMIT 30`,
@@ -23,7 +26,7 @@ const QUESTIONS: Readonly<Record<string, string>> = {
 
 export async function stuckReport(
   installation: FaultInstallation,
-  places: readonly Place[],
+  places: readonly Pick<Place, "home">[],
 ): Promise<string> {
   const parts: string[] = [];
   for (const [name, question] of Object.entries(QUESTIONS)) {

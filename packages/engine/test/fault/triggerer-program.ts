@@ -12,19 +12,17 @@ import { SecretBox } from "../../src/secret/secret-box.ts";
 import { requireDatabaseUrl, resolveConfig } from "../../src/service/config.ts";
 import { openHome } from "../../src/service/home.ts";
 import { createLogger } from "../../src/service/logger.ts";
-import { CommitUnknownError, Database, isTransient } from "../../src/store/database/database.ts";
-import { migrate } from "../../src/store/database/migrate.ts";
+import { Database } from "../../src/store/database/database.ts";
 import { TriggerRunner } from "../../src/trigger/process/trigger-runner.ts";
 import { triggerServices } from "../../src/trigger/triggerer/trigger-services.ts";
 import { TriggererJob } from "../../src/trigger/triggerer/triggerer-job.ts";
 import { VERSION } from "../../src/version.ts";
+import { givenLease, serve } from "./program.ts";
 import { runnerFile } from "./triggerer-process.ts";
 
-/** The exit code of a triggerer that could not start without the database. */
-const DATABASE_AWAY = 75;
 const TELL_MS = 20;
 const config = resolveConfig({});
-const [ttlMs, renewMs, marginMs] = (process.env.FAULT_LEASE ?? "").split(",").map(Number);
+const lease = givenLease();
 const logger = createLogger({ level: "debug", format: "json" });
 const home = await openHome(config.home);
 const secretBox = await SecretBox.load(home.secretKey);
@@ -43,30 +41,25 @@ const triggerer = new TriggererJob({
   version: VERSION,
   capacity: config.triggererCapacity,
   queues: config.triggererQueues,
-  ...(ttlMs && renewMs && marginMs ? { lease: { ttlMs, renewMs, marginMs } } : {}),
+  ...(lease && { lease }),
 });
-try {
-  await migrate(database);
-  await triggerer.start();
-} catch (error) {
-  if (!isTransient(error) && !(error instanceof CommitUnknownError)) throw error;
-  logger.warn("cannot start without the database", { error: String(error) });
-  process.exit(DATABASE_AWAY);
-}
 let told = "";
 const report = () => {
   const pid = String(runner.pid ?? "");
   if (pid !== told) writeFileSync(runnerFile(config.home, process.pid), pid);
   told = pid;
 };
-setInterval(report, TELL_MS);
-report();
-process.on("SIGTERM", async () => {
-  await triggerer.stop();
-  await wakeUps.close();
-  await database.close();
-  process.exit(0);
+await serve({
+  database,
+  logger,
+  start: async () => {
+    await triggerer.start();
+    setInterval(report, TELL_MS);
+    report();
+  },
+  stop: async () => {
+    await triggerer.stop();
+    await wakeUps.close();
+    await database.close();
+  },
 });
-// Exits with its parent process, even if the test crashes.
-process.stdin.on("end", () => process.exit(1)).resume();
-process.stdout.write("ready\n");

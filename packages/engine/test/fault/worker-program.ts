@@ -1,6 +1,7 @@
 /** A worker as a separate process, for tests that kill, stop and cut it off. */
 import { startWorker } from "../../src/process/worker.ts";
 import { resolveConfig } from "../../src/service/config.ts";
+import { isUp } from "./program.ts";
 
 const {
   FAULT_QUEUES = "default",
@@ -21,6 +22,4 @@ process.on("SIGTERM", async () => {
   await worker.stop();
   process.exit(0);
 });
-// Exits with its parent process, even if the test crashes.
-process.stdin.on("end", () => process.exit(1)).resume();
-process.stdout.write("ready\n");
+isUp();

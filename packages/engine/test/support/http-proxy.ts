@@ -9,6 +9,8 @@ export interface HttpProxy {
   readonly url: string;
   /** "hang": nothing is forwarded, also on new connections; what was withheld is delivered afterwards. */
   set(mode: "pass" | "cut" | "hang"): void;
+  /** Chunks and connections that were withheld or cut. */
+  readonly faults: number;
   /** The server handles the next call whose request line matches, and its answer is lost; resolves then. */
   losesAnswerTo(call: RegExp): Promise<void>;
   close(): Promise<void>;
@@ -21,10 +23,11 @@ interface Pair {
   lose: (() => void) | null;
 }
 
-export async function httpProxy(target: string): Promise<HttpProxy> {
-  const { hostname, port } = new URL(target);
+/** @param target The address of the server, or a function that chooses one for each connection. */
+export async function httpProxy(target: string | (() => string)): Promise<HttpProxy> {
   const pairs = new Set<Pair>();
   const held: (() => void)[] = [];
+  let faults = 0;
   let mode: "pass" | "cut" | "hang" = "pass";
   let losing: { readonly call: RegExp; readonly lost: () => void } | null = null;
   const cut = (pair: Pair) => {
@@ -34,16 +37,21 @@ export async function httpProxy(target: string): Promise<HttpProxy> {
   };
   const forward = (to: Socket, bytes: Buffer) => {
     const write = () => void (to.destroyed || to.write(bytes));
-    if (mode === "hang") held.push(write);
-    else write();
+    if (mode !== "hang") return write();
+    faults++;
+    held.push(write);
   };
   const server: Server = createServer((client) => {
+    const { hostname, port } = new URL(typeof target === "string" ? target : target());
     const pair: Pair = { client, server: connect({ host: hostname, port: Number(port) }), lose: null };
     for (const socket of [client, pair.server]) {
       socket.setNoDelay(true);
       socket.on("error", () => cut(pair)).on("close", () => cut(pair));
     }
-    if (mode === "cut") return cut(pair);
+    if (mode === "cut") {
+      faults++;
+      return cut(pair);
+    }
     pairs.add(pair);
     client.on("data", (bytes) => {
       // One call at a time per connection: a request begins with its line.
@@ -65,8 +73,14 @@ export async function httpProxy(target: string): Promise<HttpProxy> {
     url: `http://127.0.0.1:${(server.address() as { port: number }).port}`,
     set: (next) => {
       mode = next;
-      if (mode === "cut") for (const pair of [...pairs]) cut(pair);
+      if (mode === "cut") {
+        faults += pairs.size;
+        for (const pair of [...pairs]) cut(pair);
+      }
       if (mode !== "hang") for (const write of held.splice(0)) write();
+    },
+    get faults() {
+      return faults;
     },
     losesAnswerTo: (call) => {
       const { promise, resolve } = Promise.withResolvers<void>();

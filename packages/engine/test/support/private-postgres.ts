@@ -1,3 +1,4 @@
+import { spawnSync } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -26,6 +27,8 @@ export interface CrashablePostgres {
 export interface PrivatePostgres extends CrashablePostgres {
   readonly server: EmbeddedPostgres;
   restart(mode?: "fast" | "immediate"): Promise<void>;
+  /** Stops all processes of the server, which keeps its connections open; the result lets them continue. */
+  pause(): () => void;
   close(): Promise<void>;
 }
 
@@ -92,8 +95,24 @@ export async function privatePostgres(options: PostgresOptions = {}): Promise<Pr
       return log.split("\n").filter((line) => /deadlock detected|PANIC|violates/.test(line));
     },
     restart: (mode = "fast") => server.restart(mode),
+    pause: () => {
+      const pids = [server.pid, ...childrenOf(server.pid)];
+      const signal = (name: NodeJS.Signals) => {
+        for (const pid of pids) {
+          // A session may have ended.
+          if (isRunning(pid)) process.kill(pid, name);
+        }
+      };
+      signal("SIGSTOP");
+      return () => signal("SIGCONT");
+    },
     close,
   };
+}
+
+function childrenOf(parent: number): number[] {
+  const { stdout } = spawnSync("ps", ["-o", "pid=", "--ppid", String(parent)], { encoding: "utf8" });
+  return stdout.split("\n").filter(Boolean).map(Number);
 }
 
 const opened: (() => Promise<void>)[] = [];

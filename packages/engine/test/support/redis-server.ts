@@ -34,7 +34,11 @@ export async function redisServer(options: { readonly password?: string } = {}):
   ];
   const { port, ...started } = await startAnywhere(binary, settings);
   let { child } = started;
-  const client = new Redis({ host: "127.0.0.1", port, password: options.password, retryStrategy: () => 20 });
+  const client = new Redis({
+    ...{ host: "127.0.0.1", port, password: options.password },
+    // Its commands wait while the server is down.
+    ...{ retryStrategy: () => 20, maxRetriesPerRequest: null },
+  });
   client.on("error", () => {});
   const kill = () => void child.kill("SIGKILL");
   process.once("exit", kill);

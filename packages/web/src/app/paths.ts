@@ -13,5 +13,7 @@ export const taskPath = (dagId: string, runId: string, taskId: string): Path =>
 
 export const backfillPath = (id: number): Path => join("backfills", String(id));
 
+export const assetPath = (id: number): Path => join("assets", String(id));
+
 /** A page of the rail that may be loaded later. */
 export const pagePath = (name: string): Path => join(name);

@@ -1,10 +1,21 @@
-/** Numbers in the rail, from the same answer as the home page. */
+/** Numbers in the rail, from the same answer as the home page, and the open approvals. */
 import { $api } from "../api/client.ts";
-import { bounded } from "../time/format.ts";
+import { useReload } from "../live/reload.ts";
+import { bounded, count } from "../time/format.ts";
 
 export function RailCounts({ page }: { readonly page: string }) {
   if (page === "/waiting" || page === "/errors") return <Count page={page} />;
+  if (page === "/approvals") return <OpenApprovals />;
   return null;
+}
+
+function OpenApprovals() {
+  const { data } = $api.useQuery("get", "/api/v2/approvals", {
+    params: { query: { state: ["open"], limit: 1 } },
+  });
+  useReload("approvals", ["/api/v2/approvals", "/api/v2/approvals/{approval_id}"]);
+  if (!data?.total_entries) return null;
+  return <span className="ml-auto text-sm text-faint tabular-nums">{count(data.total_entries)}</span>;
 }
 
 function Count({ page }: { readonly page: "/waiting" | "/errors" }) {

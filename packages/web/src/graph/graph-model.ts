@@ -12,6 +12,10 @@ interface StructureTask {
   readonly group: string | null;
   readonly operator: string;
   readonly is_mapped: boolean;
+  /** Instead of its id. */
+  readonly label?: string;
+  /** Data that tasks read and write, not a task. */
+  readonly isData?: boolean;
 }
 
 export interface VisibleNode {
@@ -72,7 +76,7 @@ export function visibleGraph(structure: Structure, collapsed: ReadonlySet<string
     if (hidden === null)
       nodes.push({
         ...{ key, id: task.task_id, kind: "task" as const, parent },
-        label: shortName(task.task_id, task.group),
+        label: task.label ?? shortName(task.task_id, task.group),
         places: [place],
       });
   }

@@ -1,6 +1,6 @@
 /** Tasks and groups of a graph as elements. */
 import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
-import { ChevronDown, ChevronRight } from "lucide-react";
+import { ChevronDown, ChevronRight, Database } from "lucide-react";
 import { memo } from "react";
 import { StateGlyph } from "../state/glyph.tsx";
 import { lookOf } from "../state/states.ts";
@@ -27,6 +27,7 @@ export type TaskNode = Node<
   Shared & {
     readonly operator: string;
     readonly isMapped: boolean;
+    readonly isData: boolean;
     readonly isChosen: boolean;
     readonly onOpen: (taskId: string) => void;
   },
@@ -59,7 +60,7 @@ function Ends({ isVertical }: { readonly isVertical: boolean }) {
 }
 
 export const TaskBox = memo(function TaskBox({ data }: NodeProps<TaskNode>) {
-  const { id, isChosen, isDimmed, isMapped, isVertical, label, onOpen, operator, state } = data;
+  const { id, isChosen, isData, isDimmed, isMapped, isVertical, label, onOpen, operator, state } = data;
   const look = lookOf(state?.state);
   return (
     <>
@@ -67,15 +68,18 @@ export const TaskBox = memo(function TaskBox({ data }: NodeProps<TaskNode>) {
       <button
         type="button"
         onClick={() => onOpen(id)}
-        title={id}
+        title={isData ? label : id}
         aria-pressed={isChosen}
         className={cx(
-          "nodrag flex size-full items-center gap-1.5 rounded-md border bg-surface px-2 text-left leading-tight hover:bg-hover",
+          "nodrag pointer-events-auto flex size-full items-center gap-1.5 border bg-surface px-2 text-left leading-tight hover:bg-hover",
+          isData ? "rounded-full" : "rounded-md",
           isChosen ? "border-accent outline-2 outline-accent" : "border-line-strong",
           isDimmed && "opacity-30",
         )}
       >
-        {state?.state ? (
+        {isData ? (
+          <Database aria-hidden className="ml-1 size-3.5 shrink-0 text-muted" />
+        ) : state?.state ? (
           <StateGlyph state={state.state} title={look.label} />
         ) : (
           <span aria-hidden className="size-4 shrink-0 rounded-sm border border-line-strong" />
@@ -111,7 +115,7 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupNode>) {
         title={id}
         onClick={() => onToggle(id)}
         className={cx(
-          "nodrag flex w-full items-center gap-1.5 rounded-lg px-2 text-left font-medium hover:bg-hover",
+          "nodrag pointer-events-auto flex w-full items-center gap-1.5 rounded-lg px-2 text-left font-medium hover:bg-hover",
           isOpen ? "h-8" : "h-full",
         )}
       >

@@ -33,6 +33,8 @@ export interface GraphProps {
   /** Tasks whose ids do not contain it are dimmed. */
   readonly text?: string;
   readonly direction?: Direction;
+  /** What it shows, for screen readers; by default the number of tasks. */
+  readonly label?: string;
 }
 
 /** More are neither readable nor fast. */
@@ -108,6 +110,7 @@ function Flow({
   onSelect,
   onToggle,
   text = "",
+  label = `Graph of ${structure.tasks.length} tasks`,
   isAutomatic,
 }: GraphProps & { readonly laidOut: LaidOut; readonly isAutomatic: boolean }) {
   const { boxes, direction, graph } = laidOut;
@@ -135,7 +138,8 @@ function Flow({
           type: "task" as const,
           data: {
             ...data,
-            ...{ state: stateOf?.(place!), operator: task.operator, isMapped: task.is_mapped },
+            ...{ state: stateOf?.(place!), operator: task.operator },
+            ...{ isMapped: task.is_mapped, isData: task.isData === true },
             ...{ isChosen: node.id === selected, onOpen: onSelect },
           },
         };
@@ -168,7 +172,7 @@ function Flow({
   return (
     <div className="relative size-full">
       <ReactFlow
-        aria-label={`Graph of ${structure.tasks.length} tasks`}
+        aria-label={label}
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}

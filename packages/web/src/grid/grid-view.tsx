@@ -62,6 +62,7 @@ export function GridView({
   const cellHandle = useRef<CellHandle>(null);
   const painter = useRef<GridPainter>(null);
   const current = useRef<Cell | null>(null);
+  const isByKeyboard = useRef(false);
   const [size, setSize] = useState({ width: 0, height: 0 });
   const [range, setRange] = useState<readonly [number, number]>([0, CHUNK * 2]);
   const labelled = labelsWidth(size.width);
@@ -104,9 +105,9 @@ export function GridView({
   }, [picture, sceneNow, selected]);
 
   const show = useCallback(
-    (cell: Cell | null) => {
+    (cell: Cell | null, hasMoved = false) => {
       const before = current.current;
-      if (cell?.row === before?.row && cell?.column === before?.column) return;
+      if (!hasMoved && cell?.row === before?.row && cell?.column === before?.column) return;
       current.current = cell;
       drawMarks();
       if (cell !== null && cell.column >= 0) grid.current?.setAttribute("aria-activedescendant", CELL_ID);
@@ -170,7 +171,9 @@ export function GridView({
   const onScroll = () => {
     const element = scroller.current!;
     if (known.current) known.current = { ...known.current, wasAtEnd: isAtEnd(element) };
-    show(null);
+    // The pointer is above another cell now; the cell of the keyboard moves with the others.
+    if (isByKeyboard.current) show(current.current, true);
+    else show(null);
     cancelAnimationFrame(frame.current);
     frame.current = requestAnimationFrame(draw);
     if (element.scrollLeft < 300 && element.scrollWidth > element.clientWidth) onOlder?.();
@@ -201,10 +204,9 @@ export function GridView({
     event.preventDefault();
     element.scrollLeft = revealed(scene.scrollLeft, width, to.column * step, step);
     if (to.row >= 0) element.scrollTop = revealed(scene.scrollTop, size.height - HEAD, to.row * ROW, ROW);
+    isByKeyboard.current = true;
     draw();
-    // The event of this scrolling would hide the cell.
-    requestAnimationFrame(() => requestAnimationFrame(() => show(to)));
-    show(to);
+    show(to, true);
     if (event.shiftKey) open(to);
   };
 
@@ -216,13 +218,16 @@ export function GridView({
           className="sticky top-0 left-0 overflow-hidden"
           style={size}
           onPointerMove={(event) => {
+            isByKeyboard.current = false;
             const box = event.currentTarget.getBoundingClientRect();
             const [x, y] = [event.clientX - box.left - labelled, event.clientY - box.top];
             const scene = sceneNow();
             const row = Math.floor((y - HEAD + scene.scrollTop) / ROW);
             show(x < 0 ? (y > HEAD && row < rows.length ? { row, column: -1 } : null) : cellAt(scene, x, y));
           }}
-          onPointerLeave={() => show(null)}
+          onPointerLeave={() => {
+            if (!isByKeyboard.current) show(null);
+          }}
         >
           <GridHead scale={scale} tasks={model.tasks.length} width={labelled} />
           <GridLabels

@@ -5,6 +5,7 @@ import { uiCalendar } from "./ui-calendar.ts";
 import { uiDags } from "./ui-dags.ts";
 import { uiGrid } from "./ui-grid.ts";
 import { uiHome } from "./ui-home.ts";
+import { uiLineage } from "./ui-lineage.ts";
 import { uiSameError } from "./ui-same-error.ts";
 import { uiSearch } from "./ui-search.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
@@ -16,6 +17,7 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiDags,
   uiGrid,
   uiHome,
+  uiLineage,
   uiSameError,
   uiSearch,
   uiStream,

@@ -25,12 +25,15 @@ const indexQuery = z.strictObject({
 });
 const textQuery = z.strictObject({
   map_index: mapIndex.default(-1),
-  from: offset.describe("The beginning of a line."),
-  to: offset,
+  from: offset.default(0).describe("The beginning of a line."),
+  to: offset.default(MOST_READ),
 });
 const searchQuery = z.strictObject({
   map_index: mapIndex.default(-1),
-  q: text.min(1).max(MOST_TEXT).describe("Without capital letters, it matches both cases."),
+  q: text
+    .max(MOST_TEXT)
+    .default("")
+    .describe("Without capital letters, it matches both cases. Empty: no line."),
 });
 
 const indexDocument = z
@@ -100,6 +103,7 @@ export const uiTaskLogs: Resource = (app, options) => {
     { schema: { params: tryParams, querystring: searchQuery, response: { 200: matchesDocument }, tags } },
     async ({ params, query }) => {
       const row = await requireTry(options, params, query.map_index);
+      if (query.q === "") return { total: 0, lines: [] };
       const parts = await new TryLogReader(options.logs, row, params.try_number).parts();
       const { lines, total } = await searchLog(parts, query.q, MOST_MATCHES);
       return { total, lines: [...lines] };

@@ -16,7 +16,7 @@ export interface UsualTimes {
 }
 
 const MOST_RUNS = 20;
-const MOST_ROWS = 50_000;
+const MOST_ROWS = 20_000;
 
 const ms = (interval: string) => `(extract(epoch FROM ${interval}) * 1000)::int8`;
 const quantiles = (value: string) => `percentile_disc(0.5) WITHIN GROUP (ORDER BY ${value}) AS p50,

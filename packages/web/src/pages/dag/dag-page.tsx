@@ -60,7 +60,7 @@ export default function DagPage() {
             }
           />
           {isTriggering && <TriggerDialog dagId={dagId} onClose={() => setTriggering(false)} />}
-          {dag.has_import_errors && <ImportError dag={dag} />}
+          <ImportError dag={dag} />
           <TabLinks label={`Parts of ${dagId}`} tabs={TABS} selected={tab} />
           {tab === "overview" && <Overview dagId={dagId} />}
           {tab === "runs" && <RunsTab dagId={dagId} />}

@@ -55,7 +55,9 @@ export function Legend({
         </span>
       ))}
       <span role="status" className="ml-auto tabular-nums">
-        {isLoading ? "Loading older runs…" : `${bounded({ count: columns, more: hasMore })} runs`}
+        {isLoading
+          ? "Loading older runs…"
+          : `${bounded({ count: columns, more: hasMore })} ${columns === 1 ? "run" : "runs"}`}
       </span>
     </div>
   );

@@ -7,7 +7,6 @@ import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { runPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
-import { useReload } from "../../live/reload.ts";
 import { StateBadge } from "../../state/glyph.tsx";
 import { count } from "../../time/format.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
@@ -15,6 +14,7 @@ import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { ListFooter } from "../../ui/list-footer.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
+import { useLiveRuns } from "../runs/live-runs.ts";
 import { Choice, RUN_STATES, RUN_TYPES } from "./choice.tsx";
 
 type Run = components["schemas"]["DAGRunResponse"];
@@ -55,8 +55,20 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
       placeholderData: keepPreviousData,
     },
   );
-  useReload(`dag:${dagId}`, [RUNS]);
-  const rows = useMemo(() => (list.data?.pages ?? []).flatMap((page) => page.dag_runs), [list.data]);
+  const read = useMemo(() => (list.data?.pages ?? []).flatMap((page) => page.dag_runs), [list.data]);
+  const live = useLiveRuns(
+    read,
+    (run) =>
+      run.dag_id === dagId &&
+      (state === undefined || run.state === state) &&
+      (type === undefined || run.run_type === type),
+    () => void list.refetch(),
+  );
+  const rows = read.map(live.now).filter((run) => run !== null);
+  const showNew = () => {
+    live.reset();
+    void list.refetch();
+  };
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const [action, setAction] = useState<RunAction>();
   const chosen = rows.filter(({ dag_run_id }) => selected.has(dag_run_id));
@@ -75,6 +87,11 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
           value={state}
           onChange={(value) => setSearch({ state: value })}
         />
+        {live.fresh > 0 && (
+          <Button onClick={showNew}>
+            Show {live.fresh} new {live.fresh === 1 ? "run" : "runs"}
+          </Button>
+        )}
         {chosen.length > 0 && (
           <fieldset className="ml-auto flex flex-wrap items-center gap-2">
             <legend className="sr-only">Actions on the selection</legend>
@@ -97,7 +114,7 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
           runs={chosen.map(({ dag_run_id }) => ({ dagId, runId: dag_run_id }))}
           onClose={() => {
             setAction(undefined);
-            void list.refetch();
+            showNew();
           }}
         />
       )}
