@@ -71,7 +71,7 @@ export const LogRow = memo(function LogRow({
         aria-label={`Link to line ${number + 1}`}
         onClick={(event) => onMark(number, event.shiftKey)}
         className={cx(
-          "w-14 shrink-0 pr-3 text-right tabular-nums select-none hover:text-accent hover:underline",
+          "h-5 w-14 shrink-0 pr-3 text-right tabular-nums select-none hover:text-accent hover:underline",
           isMarked ? "text-text" : "text-faint",
         )}
       >

@@ -48,7 +48,7 @@ export function LogToolbar(props: LogToolbarProps) {
         <div
           role="group"
           aria-label="Only lines of"
-          className="flex overflow-hidden rounded-md border border-line"
+          className="flex overflow-hidden rounded-md border border-line empty:hidden"
         >
           {SHOWN.filter(([kind]) => counts[kind] > 0 || kinds?.has(kind)).map(([kind, label]) => (
             <button

@@ -163,7 +163,9 @@ function InstancePage({
   const hasStarted = tries.some(({ start_date }) => start_date !== null);
   const tab = textOf(search, "tab") ?? (hasStarted ? "log" : "why");
   const latest = Math.max(1, instance.try_number);
-  const selectedTry = Math.min(latest, Math.max(1, Number(textOf(search, "try") ?? latest) || latest));
+  // A try that has not started has no log: until then, the one before it is shown.
+  const started = tries.findLast(({ start_date }) => start_date !== null)?.try_number ?? latest;
+  const selectedTry = Math.min(latest, Math.max(1, Number(textOf(search, "try") ?? started) || started));
   const shown = tries.find(({ try_number }) => try_number === selectedTry) ?? instance;
   const log = useTaskLog({ ...address, tryNumber: selectedTry });
   const isFailure = shown.state === "failed" || shown.state === "upstream_failed";
