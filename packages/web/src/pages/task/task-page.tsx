@@ -273,8 +273,8 @@ function InstancePage({
 const WORD_COLORS: Readonly<Record<string, string>> = {
   failed: "text-danger",
   upstream_failed: "text-danger",
-  running: "text-running",
-  deferred: "text-deferred",
+  running: "text-accent",
+  deferred: "text-wait",
 };
 
 function StateWord({ instance }: { readonly instance: Instance }) {
