@@ -1,5 +1,7 @@
 /** What a graph of tasks shows: groups as boxes, collapsed ones as single nodes, and the edges between what is visible. Pure. */
 
+import { parentsOf, pathOf, shortName } from "./group-paths.ts";
+
 export interface Structure {
   readonly tasks: readonly StructureTask[];
   readonly groups: readonly { readonly group_id: string; readonly parent: string | null }[];
@@ -117,10 +119,6 @@ export function groupsToCollapse(
   return result;
 }
 
-function parentsOf(groups: Structure["groups"]): ReadonlyMap<string, string | null> {
-  return new Map(groups.map(({ group_id, parent }) => [group_id, parent]));
-}
-
 function placesByGroup({ groups, tasks }: Structure): Map<string, number[]> {
   const parents = parentsOf(groups);
   const inside = new Map<string, number[]>();
@@ -131,15 +129,4 @@ function placesByGroup({ groups, tasks }: Structure): Map<string, number[]> {
       inside.set(each, places);
     }
   return inside;
-}
-
-/** The groups around a task, the outermost first. */
-function pathOf(group: string | null, parents: ReadonlyMap<string, string | null>): string[] {
-  const path: string[] = [];
-  for (let at: string | null = group; at !== null; at = parents.get(at) ?? null) path.unshift(at);
-  return path;
-}
-
-function shortName(id: string, group: string | null): string {
-  return group !== null && id.startsWith(`${group}.`) ? id.slice(group.length + 1) : id;
 }

@@ -2,6 +2,7 @@
 import { bytesOf } from "../api/columns.ts";
 import type { components } from "../api/schema.gen.ts";
 import { ranksOf } from "../state/worst.ts";
+import { median } from "../time/median.ts";
 
 export type GridAnswer = components["schemas"]["UiGrid"];
 export type GridRunAnswer = components["schemas"]["UiGridColumn"];
@@ -161,10 +162,10 @@ export function tookOf({ ended, started }: GridColumn, now: number): number | nu
 
 /** Median of the successful runs; null without one. */
 export function usualOf(columns: readonly GridColumn[]): number | null {
-  const took = columns
-    .filter(({ state }) => state === "success")
-    .map((column) => tookOf(column, 0))
-    .filter((ms) => ms !== null)
-    .sort((a, b) => a - b);
-  return took.length === 0 ? null : took[took.length >> 1]!;
+  return median(
+    columns
+      .filter(({ state }) => state === "success")
+      .map((column) => tookOf(column, 0))
+      .filter((ms) => ms !== null),
+  );
 }

@@ -74,14 +74,12 @@ export class GridPainter {
       context.fillStyle = color;
       context.fillRect(0, yOf(scene, at), scene.width, ROW);
     };
-    if (selected !== null) {
-      if (selected.column >= 0) {
-        column(selected.column, paint.color("--accent-soft"));
-        context.fillStyle = paint.color("--accent");
-        const x = xOf(scene, selected.column) - 1;
-        for (const at of [x, x + scene.step - 1]) context.fillRect(at, MARK, 1, scene.height - MARK);
-      }
-      row(selected.row, paint.color("--accent-soft"));
+    if (selected !== null) row(selected.row, paint.color("--accent-soft"));
+    if (selected !== null && selected.column >= 0) {
+      column(selected.column, paint.color("--accent-soft"));
+      context.fillStyle = paint.color("--accent");
+      const x = xOf(scene, selected.column) - 1;
+      for (const at of [x, x + scene.step - 1]) context.fillRect(at, MARK, 1, scene.height - MARK);
     }
     if (hovered === null) return;
     row(hovered.row, paint.color("--hover"));

@@ -1,4 +1,5 @@
 /** Which rows a grid has: tasks and their groups as a tree, without what is inside collapsed groups. Pure. */
+import { parentsOf, pathOf, shortName } from "../graph/group-paths.ts";
 import type { GridGroup, GridTask } from "./grid-model.ts";
 
 export type GridRow = TaskRow | GroupRow;
@@ -37,7 +38,7 @@ export interface RowFilter {
 }
 
 export function gridRows({ groups, removed, tasks }: Tree, { collapsed, text }: RowFilter): GridRow[] {
-  const parents = new Map(groups.map(({ group_id, parent }) => [group_id, parent]));
+  const parents = parentsOf(groups);
   const wanted = text.trim().toLowerCase();
   const matches = (taskId: string) => taskId.toLowerCase().includes(wanted);
   const isOpen = (group: string) => wanted !== "" || !collapsed.has(group);
@@ -87,16 +88,4 @@ export function gridRows({ groups, removed, tasks }: Tree, { collapsed, text }: 
         isRemoved: true,
       });
   return rows;
-}
-
-/** The groups around a group, the outermost first, and the group itself. */
-function pathOf(group: string | null, parents: ReadonlyMap<string, string | null>): string[] {
-  const path: string[] = [];
-  for (let at = group; at !== null && at !== undefined; at = parents.get(at) ?? null) path.unshift(at);
-  return path;
-}
-
-/** Without the id of the group, which begins the ids of what is in it. */
-function shortName(id: string, group: string | null): string {
-  return group !== null && id.startsWith(`${group}.`) ? id.slice(group.length + 1) : id;
 }

@@ -1,8 +1,7 @@
 /** Cells drawn once per state, and copied to the grid: thousands of them take a few milliseconds. */
 
 import type { CanvasPaint } from "../state/canvas-paint.ts";
-import { INK } from "../state/glyph.tsx";
-import { lookOf } from "../state/states.ts";
+import { INK, lookOf } from "../state/states.ts";
 import { ROW } from "./grid-layout.ts";
 
 /** Of a cell, in its row. */
@@ -76,7 +75,7 @@ export class Sprites {
   #drawCell(context: CanvasRenderingContext2D, state: string, isRetried: boolean): void {
     const width = this.#width;
     const { glyph, ink, isOutlined = false } = lookOf(state);
-    const color = this.#paint.fill(state);
+    const color = this.#paint.fill(state === "scheduled" ? "pending" : state);
     context.lineWidth = 1;
     context.beginPath();
     if (state === "removed") {

@@ -17,7 +17,7 @@ export const KIND_TEXT: Readonly<Record<Kind, string>> = {
   info: "text-muted",
   warn: "text-warn",
   error: "text-danger",
-  trigger: "text-deferred",
+  trigger: "text-wait",
 };
 
 export interface LogRowProps {

@@ -1,4 +1,4 @@
-import { GLYPHS, type GlyphName, lookOf } from "./states.ts";
+import { GLYPHS, type GlyphName, INK, lookOf } from "./states.ts";
 
 /** The square of a state: fill and glyph. The word beside it, or `title`, names the state. */
 export function StateGlyph({
@@ -36,9 +36,6 @@ export function StateGlyph({
     </svg>
   );
 }
-
-/** Of glyphs on filled squares; canvases use the same. */
-export const INK = { dark: "oklch(24% 0.02 255)", light: "oklch(100% 0 0)" } as const;
 
 function GlyphPath({ name, color }: { readonly name: GlyphName; readonly color: string }) {
   return (

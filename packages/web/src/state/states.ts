@@ -29,6 +29,9 @@ export interface StateLook {
 
 export type GlyphName = keyof typeof GLYPHS;
 
+/** Of glyphs on filled squares, in elements and on canvases. */
+export const INK = { dark: "oklch(24% 0.02 255)", light: "oklch(100% 0 0)" } as const;
+
 /** Paths in a box of 16 by 16, stroked 1.75 wide with round ends. */
 export const GLYPHS = {
   check: "M4.2 8.4l2.6 2.6 5-5.6",
@@ -45,7 +48,7 @@ export const GLYPHS = {
 } as const;
 
 export const TASK_LOOKS: Readonly<Record<TaskState, StateLook>> = {
-  pending: { label: "Pending", color: "--s-scheduled", glyph: "dash", ink: "dark", isOutlined: true },
+  pending: { label: "Pending", color: "--s-pending", glyph: "dash", ink: "dark", isOutlined: true },
   scheduled: { label: "Scheduled", color: "--s-scheduled", glyph: "ring", ink: "dark" },
   queued: { label: "Queued", color: "--s-queued", glyph: "dots", ink: "dark" },
   running: { label: "Running", color: "--s-running", glyph: "play", ink: "light" },
@@ -63,7 +66,7 @@ export const TASK_LOOKS: Readonly<Record<TaskState, StateLook>> = {
     ink: "light",
     isOutlined: true,
   },
-  removed: { label: "Removed", color: "--s-scheduled", glyph: "dash", ink: "dark", isOutlined: true },
+  removed: { label: "Removed", color: "--s-pending", glyph: "dash", ink: "dark", isOutlined: true },
 };
 
 /** Looks of facts that are no states, for the same glyphs: a run that is late, something that needs a look. */
@@ -73,7 +76,7 @@ const OTHER_LOOKS: Readonly<Record<string, StateLook>> = {
 
 const UNKNOWN: StateLook = {
   label: "No state",
-  color: "--s-scheduled",
+  color: "--s-pending",
   glyph: "dash",
   ink: "dark",
   isOutlined: true,

@@ -31,10 +31,13 @@ const MARKS: readonly (readonly [string, React.ReactNode])[] = [
 
 export function Legend({
   columns,
+  failed,
   hasMore,
   isLoading,
 }: {
   readonly columns: number;
+  /** How many of these runs have failed. */
+  readonly failed: number;
   readonly hasMore: boolean;
   readonly isLoading: boolean;
 }) {
@@ -55,9 +58,14 @@ export function Legend({
         </span>
       ))}
       <span role="status" className="ml-auto tabular-nums">
-        {isLoading
-          ? "Loading older runs…"
-          : `${bounded({ count: columns, more: hasMore })} ${columns === 1 ? "run" : "runs"}`}
+        {isLoading ? (
+          "Loading older runs…"
+        ) : (
+          <>
+            {bounded({ count: columns, more: hasMore })} {columns === 1 ? "run" : "runs"}
+            {failed > 0 && <span className="text-danger">, {failed} failed</span>}
+          </>
+        )}
       </span>
     </div>
   );

@@ -120,7 +120,12 @@ export function Overview({ dagId }: { readonly dagId: string }) {
           </Loads>
         </div>
         {model && view !== "calendar" && (
-          <Legend columns={model.columns.length} hasMore={hasNextPage} isLoading={isFetchingNextPage} />
+          <Legend
+            columns={model.columns.length}
+            failed={model.columns.filter((column) => column.state === "failed").length}
+            hasMore={hasNextPage}
+            isLoading={isFetchingNextPage}
+          />
         )}
       </div>
       {model && (selection.runId !== undefined || selection.taskId !== undefined) && (

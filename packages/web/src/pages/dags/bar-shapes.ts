@@ -1,6 +1,7 @@
 /** The latest runs of a DAG as bars: height is duration, colour is state. Pure. */
 import { bytesOf } from "../../api/columns.ts";
 import type { components } from "../../api/schema.gen.ts";
+import { median } from "../../time/median.ts";
 
 type RunBars = components["schemas"]["UiRunBars"];
 
@@ -32,13 +33,11 @@ export function tookOf({ started, ended }: BarRun, now: number): number | null {
 
 /** Median duration of the successful runs; null without one. */
 export function usualOf(runs: readonly BarRun[]): number | null {
-  const took = runs
-    .filter(({ state, started, ended }) => state === "success" && started !== null && ended !== null)
-    .map(({ started, ended }) => ended! - started!)
-    .sort((a, b) => a - b);
-  if (took.length === 0) return null;
-  const middle = took.length >> 1;
-  return took.length % 2 === 1 ? took[middle]! : (took[middle - 1]! + took[middle]!) / 2;
+  return median(
+    runs
+      .filter(({ state, started, ended }) => state === "success" && started !== null && ended !== null)
+      .map(({ started, ended }) => ended! - started!),
+  );
 }
 
 export const BAR_STEP = 5;

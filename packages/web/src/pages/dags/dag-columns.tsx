@@ -7,7 +7,7 @@ import { usePreferences } from "../../app/preferences.ts";
 import { StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { useNow } from "../../time/clock.ts";
-import { clock, duration, exact, relative, shortDate } from "../../time/format.ts";
+import { clock, duration, exact, monthDay, relative } from "../../time/format.ts";
 import { Ago, Elapsed, epoch } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { cx } from "../../ui/class-names.ts";
@@ -51,9 +51,9 @@ export function dagColumns({ onPause, onTrigger }: DagActions): Column<DagRow>[]
         </div>
       ),
     },
-    { id: "run", header: "Last run", width: "150px", cell: (row: DagRow) => <LastRunCell {...row} /> },
+    { id: "run", header: "Last run", width: "140px", cell: (row: DagRow) => <LastRunCell {...row} /> },
     {
-      ...{ id: "started", header: "Started", width: "104px", sort: "last_run", numeric: true, from: "xl" },
+      ...{ id: "started", header: "Started", width: "122px", sort: "last_run", numeric: true, from: "xl" },
       cell: (row: DagRow) => <StartedCell {...row} />,
     },
     {
@@ -208,7 +208,8 @@ function StartedCell({ runs }: DagRow) {
 /** The clock for a time of today, the day otherwise. */
 function clockOrDay(at: number, zone: string): string {
   const isToday = Math.abs(Date.now() - at) < 43_200_000;
-  return isToday ? clock(at, zone).slice(0, 5) : shortDate(at, zone);
+  const time = clock(at, zone).slice(0, 5);
+  return isToday ? time : `${monthDay(at, zone)} ${time}`;
 }
 
 function TookCell({ runs }: DagRow) {

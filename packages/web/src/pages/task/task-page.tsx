@@ -223,17 +223,19 @@ function InstancePage({
       <TabLinks tabs={TABS} selected={tab} label="Views of this task" />
       <div className="relative flex min-h-0 flex-1">
         {tab === "log" ? (
-          <LogView
-            key={`${address.taskId} ${address.mapIndex} ${selectedTry}`}
-            model={log.model}
-            search={log.search}
-            fileName={`${address.dagId}-${label}-try-${selectedTry}.log`}
-            emptyText={
-              isFinished(shown.state)
-                ? "This try has written nothing."
-                : "Nothing was written yet. New lines appear here."
-            }
-          />
+          <div className="flex min-h-0 min-w-0 flex-1">
+            <LogView
+              key={`${address.taskId} ${address.mapIndex} ${selectedTry}`}
+              model={log.model}
+              search={log.search}
+              fileName={`${address.dagId}-${label}-try-${selectedTry}.log`}
+              emptyText={
+                isFinished(shown.state)
+                  ? "This try has written nothing."
+                  : "Nothing was written yet. New lines appear here."
+              }
+            />
+          </div>
         ) : (
           <PageBody>
             {tab === "why" && <WhyTab address={address} />}
@@ -273,8 +275,8 @@ function InstancePage({
 const WORD_COLORS: Readonly<Record<string, string>> = {
   failed: "text-danger",
   upstream_failed: "text-danger",
-  running: "text-running",
-  deferred: "text-deferred",
+  running: "text-accent",
+  deferred: "text-wait",
 };
 
 function StateWord({ instance }: { readonly instance: Instance }) {
