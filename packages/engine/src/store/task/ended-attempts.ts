@@ -77,5 +77,17 @@ export function attemptCall(
   attempts: readonly AttemptWrite[],
   by: { readonly jobId: number; readonly hostname: string },
 ): Call {
-  return call(INSERT, ...ENDED.values(attempts), by.jobId, by.hostname);
+  return call(INSERT, ...ENDED.values(onePerAttempt(attempts)), by.jobId, by.hostname);
+}
+
+/** An attempt may defer and its wait may end in one batch, and an INSERT may not change its own row: as ENDED_BY_WAIT, before it. */
+function onePerAttempt(attempts: readonly AttemptWrite[]): readonly AttemptWrite[] {
+  const rows = new Map<string, AttemptWrite>();
+  for (const write of attempts) {
+    const known = rows.get(write.attempt);
+    const { reason, retryAt, state } = write;
+    if (known === undefined) rows.set(write.attempt, write);
+    else if (known.state === "deferred") rows.set(write.attempt, { ...known, reason, retryAt, state });
+  }
+  return rows.size === attempts.length ? attempts : [...rows.values()];
 }
