@@ -64,8 +64,11 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 async function pack(sources: string): Promise<string[]> {
   for (const path of [
     "package.json",
+    "package-lock.json",
     "tsconfig.json",
     "scripts/build.ts",
+    "scripts/build-web.ts",
+    "packages/web",
     ...PACKAGES.map((name) => `packages/${name}`),
   ]) {
     cpSync(join(ROOT, path), join(sources, path), {
@@ -115,13 +118,18 @@ function link(to: string, from: string): void {
 }
 
 describe("an installed tradewind", () => {
-  it("has code, declarations and migrations, and neither sources nor tests", async () => {
+  it("has code, declarations, migrations and the web UI, and neither sources nor tests", async () => {
     const files = (name: string) =>
       readdirSync(join(app, "node_modules", name), { recursive: true, encoding: "utf8" }).filter(
         (file) => !file.startsWith("node_modules"),
       );
     expect(files("@tradewind/engine")).toEqual(
-      expect.arrayContaining(["dist/index.js", "dist/index.d.ts", "dist/store/migrations/0001_schema.sql"]),
+      expect.arrayContaining([
+        "dist/index.js",
+        "dist/index.d.ts",
+        "dist/store/migrations/0001_schema.sql",
+        "dist/web/index.html",
+      ]),
     );
     const all = manifests.flatMap(({ name }) => files(name));
     expect(all.filter((file) => /\.test\.|(?<!\.d)\.ts$|^src\b/.test(file))).toEqual([]);
