@@ -44,6 +44,8 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
   ["/errors", /Every file loads/],
   ["/audit", /create/i],
   ["/settings", /Time zone/],
+  ["/reference", /\/api\/v2\/assets/],
+  ["/reference?call=POST%20%2Fapi%2Fv2%2Fassets%2Fevents", /As curl/],
   ["/no-such-page", /There is no such page/],
 ];
 

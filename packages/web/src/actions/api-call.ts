@@ -3,7 +3,7 @@ import { BASE } from "../api/client.ts";
 import { problemOf } from "../api/problem.ts";
 import type { Request } from "./command-text.ts";
 
-async function send<Answer>(call: Request, signal?: AbortSignal): Promise<Answer> {
+export async function send<Answer>(call: Request, signal?: AbortSignal): Promise<Answer> {
   const response = await fetch(`${BASE.replace(/\/$/, "")}${call.path}`, {
     method: call.method,
     headers: {

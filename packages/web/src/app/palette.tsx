@@ -4,8 +4,8 @@ import { Command } from "cmdk";
 import { Dialog as Radix } from "radix-ui";
 import { useDeferredValue, useState } from "react";
 import { $api } from "../api/client.ts";
-import { StateGlyph } from "../state/glyph.tsx";
 import { PAGES } from "./pages.ts";
+import { type Found, PaletteResult, placeOf } from "./palette-result.tsx";
 
 export function Palette({
   open,
@@ -34,15 +34,15 @@ function Search({ onDone }: { readonly onDone: () => void }) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const query = useDeferredValue(text.trim());
-  const dags = $api.useQuery(
+  const found = $api.useQuery(
     "get",
-    "/ui/dags",
-    { params: { query: { q: query, limit: 12 } } },
+    "/ui/search",
+    { params: { query: { q: query } } },
     { enabled: query !== "", placeholderData: (before) => before },
   );
-  const go = (to: string) => {
+  const go = (to: string, search: Readonly<Record<string, string>> = {}) => {
     onDone();
-    void navigate({ to });
+    void navigate({ to, search: search as never });
   };
   const word = query.toLowerCase();
   const pages = PAGES.filter(({ label }) => label.toLowerCase().includes(word));
@@ -56,18 +56,20 @@ function Search({ onDone }: { readonly onDone: () => void }) {
       />
       <Command.List className="max-h-[56vh] overflow-auto p-1.5">
         <Command.Empty className="p-4 text-muted">
-          {dags.isFetching ? "Searching…" : `Nothing found for "${query}".`}
+          {found.isFetching ? "Searching…" : `Nothing found for "${query}".`}
         </Command.Empty>
-        {query !== "" && dags.data && dags.data.dags.length > 0 && (
-          <Command.Group heading="DAGs" className={GROUP}>
-            {dags.data.dags.map(({ dag_id, failing }) => (
+        {query !== "" && found.data && found.data.results.length > 0 && (
+          <Command.Group heading="Results" className={GROUP}>
+            {found.data.results.map((result) => (
               <Item
-                key={dag_id}
-                value={`dag ${dag_id}`}
-                onSelect={() => go(`/dags/${encodeURIComponent(dag_id)}`)}
+                key={keyOf(result)}
+                value={keyOf(result)}
+                onSelect={() => {
+                  const { search, to } = placeOf(result);
+                  go(to, search);
+                }}
               >
-                <StateGlyph state={failing ? "failed" : "success"} size={14} />
-                <span className="truncate">{dag_id}</span>
+                <PaletteResult result={result} />
               </Item>
             ))}
           </Command.Group>
@@ -86,6 +88,10 @@ function Search({ onDone }: { readonly onDone: () => void }) {
       </Command.List>
     </Command>
   );
+}
+
+function keyOf({ dag_id, kind, name }: Found): string {
+  return JSON.stringify([kind, dag_id, name]);
 }
 
 const GROUP =

@@ -38,6 +38,7 @@ const routes = [
   page("/signals", () => import("../pages/signals/signals-page.tsx")),
   page("/backfills", () => import("../pages/backfills/backfills-page.tsx")),
   page("/backfills/$backfillId", () => import("../pages/backfills/backfill-page.tsx")),
+  page("/reference", () => import("../pages/reference/reference-page.tsx")),
   page("/settings", () => import("../pages/settings/settings-page.tsx")),
 ] as const;
 

@@ -28,6 +28,7 @@ export function UserMenu() {
     >
       <MenuLabel>{user}</MenuLabel>
       <MenuItem onSelect={() => void navigate({ to: "/settings" })}>Settings</MenuItem>
+      <MenuItem onSelect={() => void navigate({ to: "/reference" })}>API reference</MenuItem>
       <MenuLine />
       <MenuLabel>Theme</MenuLabel>
       <MenuRadio
