@@ -61,7 +61,7 @@ export function Components({ home }: { readonly home: Home }) {
       })}
       <div className="-mt-px -ml-px flex h-13 min-w-0 flex-col justify-center gap-0.5 border-t border-l border-line px-3">
         <span className="font-medium">PostgreSQL</span>
-        <span className="text-right text-sm text-muted">answers in {duration(home.database.latency_ms)}</span>
+        <span className="text-sm text-muted">answers in {duration(home.database.latency_ms)}</span>
       </div>
     </div>
   );
