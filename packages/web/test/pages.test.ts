@@ -67,6 +67,22 @@ describe.each(PAGES)("%s", (path, text) => {
   });
 });
 
+it("finds runs, tasks and settings from the palette", async () => {
+  const page = await site.visit("/settings");
+  const words = page.getByRole("dialog").getByRole("combobox");
+  for (const [typed, result, opened] of [
+    ["orders broken", /orders › broken/, "/dags/orders/runs/broken"],
+    ["orders check", /orders › check/, "/dags/orders?task=check"],
+    ["warehouse", /^warehouse connection/, "/connections?q=warehouse"],
+  ] as const) {
+    await page.getByRole("button", { name: /Search or jump to/ }).click();
+    await words.fill(typed);
+    await page.getByRole("option", { name: result }).click();
+    await page.waitForURL(`${site.url}${opened}`);
+  }
+  await page.context().close();
+});
+
 it("requests nothing from another origin, and logs no error", () => {
   expect(site.complaints).toEqual([]);
 });
