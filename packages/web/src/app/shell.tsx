@@ -141,7 +141,10 @@ function Breadcrumbs({ path }: { readonly path: string }) {
       if (parts[5] !== undefined) crumbs.push({ label: parts[5] });
     }
   } else {
-    crumbs.push({ label: page?.label ?? parts[0] ?? "", to: `/${parts[0] ?? ""}` });
+    crumbs.push({
+      label: page?.label ?? (path === "/reference" ? "API reference" : parts[0]) ?? "",
+      to: `/${parts[0] ?? ""}`,
+    });
     if (parts[1] !== undefined) crumbs.push({ label: parts.slice(1).join("/") });
   }
   return (

@@ -25,6 +25,7 @@ const schemas = {
     required: ["slots", "kind"],
     properties: {
       slots: { type: "integer", minimum: 1, description: "How many run at once" },
+      owner: { type: ["string", "null"] },
       kind: { enum: ["fixed", "elastic"] },
       note: { anyOf: [{ type: "string" }, { type: "null" }] },
       parts: { type: "array", items: { type: "object", properties: { of: { $ref: "#/x/Pool" } } } },
@@ -46,6 +47,7 @@ it("lists operations by tag, and finds them by words", () => {
 it("writes a schema as a type", () => {
   expect(typeText({ $ref: "#/components/schemas/PoolInput" }, schemas)).toBe(`{
   slots: integer  // How many run at once
+  owner?: string | null
   kind: "fixed" | "elastic"
   note?: string | null
   parts?: {

@@ -101,6 +101,8 @@ function written(schema: Schema | undefined, depth: number): string {
   if (Array.isArray(branches))
     return [...new Set(branches.map((each) => written(each as Schema, depth)))].join(" | ");
   if (depth > DEEPEST) return "…";
+  const { type } = schema;
+  if (Array.isArray(type)) return type.map((each) => written({ ...schema, type: each }, depth)).join(" | ");
   switch (schema["type"]) {
     case "array": {
       const item = written(schema["items"] as Schema | undefined, depth);
