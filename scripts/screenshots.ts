@@ -48,7 +48,7 @@ class Demo {
     await cp(join(ROOT, "packages/web/test/demo/dags"), join(folder, "dags"), { recursive: true });
     // Packages that the DAGs import besides the SDK.
     await symlink(join(ROOT, "node_modules"), join(folder, "node_modules"));
-    const server = await StandaloneProcess.startOn(folder, ["--parallelism", "8"]);
+    const server = await StandaloneProcess.startOn(folder, ["--parallelism", "16"]);
     const browser = await launchBrowser();
     const token = (await readFile(join(server.home, "token"), "utf8")).trim();
     return new Demo(server, browser, (await server.about()).url, token);

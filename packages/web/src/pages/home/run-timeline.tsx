@@ -12,6 +12,8 @@ import { useWidth } from "../../ui/use-width.ts";
 import type { Home } from "./home.ts";
 import { type Bar, type PlacedBar, placeBars, type Scale, ticks, xOf } from "./timeline-bars.ts";
 
+/** Half the width of the label of a tick; one nearer to the edge would be cut off. */
+const HALF_LABEL = 18;
 const AXIS = 20;
 const HISTOGRAM = 34;
 /** A target of the pointer is at least 24 px high. */
@@ -253,9 +255,11 @@ function Tick({
         d={`M${Math.round(x) + 0.5} ${AXIS}V${height}`}
         stroke={isDay ? "var(--line-strong)" : "var(--line)"}
       />
-      <text x={x} y={13} textAnchor="middle" fontSize={12} fill={isDay ? "var(--text)" : "var(--muted)"}>
-        {isDay ? day(at, zone).slice(5) : time}
-      </text>
+      {x > HALF_LABEL && (
+        <text x={x} y={13} textAnchor="middle" fontSize={12} fill={isDay ? "var(--text)" : "var(--muted)"}>
+          {isDay ? day(at, zone).slice(5) : time}
+        </text>
+      )}
     </>
   );
 }
