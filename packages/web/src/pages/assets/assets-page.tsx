@@ -8,12 +8,12 @@ import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
 import { ASSETS, type Asset, consumersOf, producersOf } from "./asset.ts";
 import { Lineage } from "./lineage.tsx";
@@ -73,39 +73,27 @@ function AssetList({ q }: { readonly q: string }) {
   useReload("assets", [ASSETS]);
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ assets }) => assets), [list.data]);
   return (
-    <Loads query={list}>
-      {() =>
-        rows.length === 0 ? (
-          <Empty
-            title={q ? "No asset has this in its address" : "No asset is known yet"}
-            command={`tradewind assets send s3://lake/orders '{"rows": 120}'`}
-          >
-            An asset appears here when a DAG names it, or with its first event. In a DAG:{" "}
-            <code>
-              d.task("load", {"{"} produces: [asset("s3://lake/orders")] {"}"}, …)
-            </code>
-          </Empty>
-        ) : (
-          <DataTable
-            label="Assets"
-            columns={COLUMNS}
-            rows={rows}
-            rowKey={({ id }) => id}
-            orderBy={orderBy}
-            onOrderBy={(next) => setSearch({ sort: next === "uri" ? undefined : next })}
-            footer={
-              <ListFooter
-                shown={rows.length}
-                total={list.data?.pages[0]?.total_entries}
-                hasMore={list.hasNextPage}
-                isLoading={list.isFetchingNextPage}
-                onMore={list.fetchNextPage}
-              />
-            }
-          />
-        )
+    <PagedTable
+      query={list}
+      total={list.data?.pages[0]?.total_entries}
+      empty={
+        <Empty
+          title={q ? "No asset has this in its address" : "No asset is known yet"}
+          command={`tradewind assets send s3://lake/orders '{"rows": 120}'`}
+        >
+          An asset appears here when a DAG names it, or with its first event. In a DAG:{" "}
+          <code>
+            d.task("load", {"{"} produces: [asset("s3://lake/orders")] {"}"}, …)
+          </code>
+        </Empty>
       }
-    </Loads>
+      label="Assets"
+      columns={COLUMNS}
+      rows={rows}
+      rowKey={({ id }) => id}
+      orderBy={orderBy}
+      onOrderBy={(next) => setSearch({ sort: next === "uri" ? undefined : next })}
+    />
   );
 }
 

@@ -11,13 +11,13 @@ import { StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { Ago, Exact } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { JsonTree } from "../../ui/json-tree.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { Facts } from "../../ui/page.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Pane } from "../../ui/pane.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { ASSET_PATHS, type Asset, type AssetEvent } from "./asset.ts";
 
 export const EVENTS = "/api/v2/assets/events";
@@ -64,33 +64,21 @@ export function Events({ asset }: { readonly asset: Asset }) {
           </div>
         )}
         <div className="min-h-0 flex-1">
-          <Loads query={list}>
-            {() =>
-              rows.length === 0 ? (
-                <Empty title="This asset has no event yet" command={`tradewind assets send ${asset.uri}`}>
-                  An event is recorded when a task that produces the asset succeeds, or by hand.
-                </Empty>
-              ) : (
-                <DataTable
-                  label="Events"
-                  columns={COLUMNS}
-                  rows={rows}
-                  rowKey={({ id }) => id}
-                  onOpen={({ id }) => setSearch({ event: id })}
-                  isOpen={({ id }) => String(id) === open}
-                  footer={
-                    <ListFooter
-                      shown={rows.length}
-                      total={list.data?.pages[0]?.total_entries}
-                      hasMore={list.hasNextPage}
-                      isLoading={list.isFetchingNextPage}
-                      onMore={list.fetchNextPage}
-                    />
-                  }
-                />
-              )
+          <PagedTable
+            query={list}
+            total={list.data?.pages[0]?.total_entries}
+            empty={
+              <Empty title="This asset has no event yet" command={`tradewind assets send ${asset.uri}`}>
+                An event is recorded when a task that produces the asset succeeds, or by hand.
+              </Empty>
             }
-          </Loads>
+            label="Events"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={({ id }) => id}
+            onOpen={({ id }) => setSearch({ event: id })}
+            isOpen={({ id }) => String(id) === open}
+          />
         </div>
       </div>
       {shown && <EventPane event={shown} onClose={() => setSearch({ event: undefined })} />}

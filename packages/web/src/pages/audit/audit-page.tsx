@@ -5,12 +5,11 @@ import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
-import { DataTable } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { AUDIT_COLUMNS } from "./audit-columns.tsx";
 
 type Entry = components["schemas"]["EventLogResponse"];
@@ -73,31 +72,19 @@ export default function AuditPage() {
         }
       />
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty title="No change matches" command="tradewind events --limit 20">
-                Triggering, clearing, pausing, editing and signing in are recorded here.
-              </Empty>
-            ) : (
-              <DataTable
-                label="Audit log"
-                columns={AUDIT_COLUMNS}
-                rows={rows}
-                rowKey={({ event_log_id }) => event_log_id}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={list.data?.pages[0]?.total_entries}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
+        <PagedTable
+          query={list}
+          total={list.data?.pages[0]?.total_entries}
+          empty={
+            <Empty title="No change matches" command="tradewind events --limit 20">
+              Triggering, clearing, pausing, editing and signing in are recorded here.
+            </Empty>
           }
-        </Loads>
+          label="Audit log"
+          columns={AUDIT_COLUMNS}
+          rows={rows}
+          rowKey={({ event_log_id }) => event_log_id}
+        />
       </div>
     </>
   );

@@ -11,11 +11,11 @@ import { StateBadge } from "../../state/glyph.tsx";
 import { count } from "../../time/format.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
 import { BACKFILLS, type Backfill, lookOfBackfill, REPROCESS } from "./backfill.ts";
 import { CreateBackfill } from "./create-backfill.tsx";
@@ -70,34 +70,22 @@ export default function BackfillsPage() {
         }
       />
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty
-                title={shown === "open" ? "No backfill is open" : "There was no backfill yet"}
-                command="tradewind backfill create <dag> --from 2026-01-01 --to 2026-01-31 --dry-run"
-              >
-                A backfill runs a DAG for a range of dates of its schedule, in order, with a limit of its own.
-              </Empty>
-            ) : (
-              <DataTable
-                label="Backfills"
-                columns={COLUMNS}
-                rows={rows}
-                rowKey={({ id }) => id}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={list.data?.pages[0]?.total_entries}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
+        <PagedTable
+          query={list}
+          total={list.data?.pages[0]?.total_entries}
+          empty={
+            <Empty
+              title={shown === "open" ? "No backfill is open" : "There was no backfill yet"}
+              command="tradewind backfill create <dag> --from 2026-01-01 --to 2026-01-31 --dry-run"
+            >
+              A backfill runs a DAG for a range of dates of its schedule, in order, with a limit of its own.
+            </Empty>
           }
-        </Loads>
+          label="Backfills"
+          columns={COLUMNS}
+          rows={rows}
+          rowKey={({ id }) => id}
+        />
       </div>
       {search["create"] !== undefined && (
         <CreateBackfill dagId={dag ?? ""} onClose={() => setSearch({ create: undefined })} />

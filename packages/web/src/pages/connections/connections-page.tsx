@@ -8,12 +8,12 @@ import { $api, api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { addressOf, CONNECTIONS, type Connection } from "./connection.ts";
 import { EditConnection } from "./edit-connection.tsx";
 
@@ -61,36 +61,24 @@ export default function ConnectionsPage() {
         }
       />
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty
-                title={q ? "No connection has this id" : "There is no connection yet"}
-                command="tradewind connections set warehouse --uri 'postgres://user:password@db.example.com:5432/sales'"
-              >
-                A connection is the address of another system and how to sign in there: a database, a bucket,
-                a mail server.
-              </Empty>
-            ) : (
-              <DataTable
-                label="Connections"
-                columns={columns}
-                rows={rows}
-                rowKey={({ connection_id }) => connection_id}
-                onOpen={setEdited}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={list.data?.pages[0]?.total_entries}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
+        <PagedTable
+          query={list}
+          total={list.data?.pages[0]?.total_entries}
+          empty={
+            <Empty
+              title={q ? "No connection has this id" : "There is no connection yet"}
+              command="tradewind connections set warehouse --uri 'postgres://user:password@db.example.com:5432/sales'"
+            >
+              A connection is the address of another system and how to sign in there: a database, a bucket, a
+              mail server.
+            </Empty>
           }
-        </Loads>
+          label="Connections"
+          columns={columns}
+          rows={rows}
+          rowKey={({ connection_id }) => connection_id}
+          onOpen={setEdited}
+        />
       </div>
       {edited !== null && (
         <EditConnection connection={edited === "new" ? null : edited} onClose={() => setEdited(null)} />

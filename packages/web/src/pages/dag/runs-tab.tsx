@@ -11,9 +11,9 @@ import { StateBadge } from "../../state/glyph.tsx";
 import { count } from "../../time/format.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import type { Column } from "../../ui/data-table.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { useLiveRuns } from "../runs/live-runs.ts";
 import { Choice, RUN_STATES, RUN_TYPES } from "./choice.tsx";
 
@@ -119,46 +119,34 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
         />
       )}
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty
-                title={state || type ? "No run matches these filters" : `${dagId} has not run yet`}
-                command={`tradewind dags trigger ${dagId}`}
-              />
-            ) : (
-              <DataTable
-                fixed
-                label={`Runs of ${dagId}`}
-                columns={columnsOf(dagId)}
-                rows={rows}
-                rowKey={({ dag_run_id }) => dag_run_id}
-                orderBy={orderBy}
-                onOrderBy={(value) => setSearch({ sort: value })}
-                selection={{
-                  isSelected: ({ dag_run_id }) => selected.has(dag_run_id),
-                  onToggle: (toggled, isSelected) =>
-                    setSelected((before) => {
-                      const after = new Set(before);
-                      for (const { dag_run_id } of toggled)
-                        if (isSelected) after.add(dag_run_id);
-                        else after.delete(dag_run_id);
-                      return after;
-                    }),
-                }}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={list.data?.pages[0]?.total_entries}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
+        <PagedTable
+          query={list}
+          total={list.data?.pages[0]?.total_entries}
+          empty={
+            <Empty
+              title={state || type ? "No run matches these filters" : `${dagId} has not run yet`}
+              command={`tradewind dags trigger ${dagId}`}
+            />
           }
-        </Loads>
+          fixed
+          label={`Runs of ${dagId}`}
+          columns={columnsOf(dagId)}
+          rows={rows}
+          rowKey={({ dag_run_id }) => dag_run_id}
+          orderBy={orderBy}
+          onOrderBy={(value) => setSearch({ sort: value })}
+          selection={{
+            isSelected: ({ dag_run_id }) => selected.has(dag_run_id),
+            onToggle: (toggled, isSelected) =>
+              setSelected((before) => {
+                const after = new Set(before);
+                for (const { dag_run_id } of toggled)
+                  if (isSelected) after.add(dag_run_id);
+                  else after.delete(dag_run_id);
+                return after;
+              }),
+          }}
+        />
       </div>
     </>
   );

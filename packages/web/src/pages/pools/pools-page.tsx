@@ -7,13 +7,13 @@ import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { Meter } from "../../ui/meter.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { DeletePool } from "./delete-pool.tsx";
 import { EditPool } from "./edit-pool.tsx";
 import type { Pool } from "./pool.ts";
@@ -58,30 +58,16 @@ export default function PoolsPage() {
         }
       />
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty title="No pool has this name" command="tradewind pools set warehouse 4" />
-            ) : (
-              <DataTable
-                label="Pools"
-                columns={columns}
-                rows={rows}
-                rowKey={({ name }) => name}
-                onOpen={setEdited}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={total}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
-          }
-        </Loads>
+        <PagedTable
+          query={list}
+          total={total}
+          empty={<Empty title="No pool has this name" command="tradewind pools set warehouse 4" />}
+          label="Pools"
+          columns={columns}
+          rows={rows}
+          rowKey={({ name }) => name}
+          onOpen={setEdited}
+        />
       </div>
       {edited !== null && (
         <EditPool pool={edited === "new" ? null : edited} onClose={() => setEdited(null)} />

@@ -11,12 +11,12 @@ import { count } from "../../time/format.ts";
 import { Ago, Exact } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Copyable } from "../../ui/copy.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { Facts } from "../../ui/page.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
 import { Pane } from "../../ui/pane.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { Empty } from "../../ui/panels.tsx";
 
 type Signal = components["schemas"]["Signal"];
 
@@ -80,37 +80,25 @@ export function SignalLog() {
           {missed > 0 && <Button onClick={reload}>{count(missed)} new signals</Button>}
         </div>
         <div className="min-h-0 flex-1">
-          <Loads query={list}>
-            {() =>
-              rows.length === 0 ? (
-                <Empty
-                  title={key || sender ? "No signal matches" : "No signal was sent yet"}
-                  command={`tradewind signals send model.ready '{"version": 3}'`}
-                >
-                  A signal is a named, stored message that starts, restarts or stops tasks, or ends a wait.
-                </Empty>
-              ) : (
-                <DataTable
-                  label="Signals"
-                  columns={COLUMNS}
-                  rows={rows}
-                  rowKey={({ namespace, version }) => `${namespace}:${version}`}
-                  rowHeight={28}
-                  onOpen={({ namespace, version }) => setSearch({ signal: `${namespace}:${version}` })}
-                  isOpen={({ namespace, version }) => `${namespace}:${version}` === open}
-                  footer={
-                    <ListFooter
-                      shown={rows.length}
-                      total={null}
-                      hasMore={list.hasNextPage}
-                      isLoading={list.isFetchingNextPage}
-                      onMore={list.fetchNextPage}
-                    />
-                  }
-                />
-              )
+          <PagedTable
+            query={list}
+            total={null}
+            empty={
+              <Empty
+                title={key || sender ? "No signal matches" : "No signal was sent yet"}
+                command={`tradewind signals send model.ready '{"version": 3}'`}
+              >
+                A signal is a named, stored message that starts, restarts or stops tasks, or ends a wait.
+              </Empty>
             }
-          </Loads>
+            label="Signals"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={({ namespace, version }) => `${namespace}:${version}`}
+            rowHeight={28}
+            onOpen={({ namespace, version }) => setSearch({ signal: `${namespace}:${version}` })}
+            isOpen={({ namespace, version }) => `${namespace}:${version}` === open}
+          />
         </div>
       </div>
       {shown && <SignalPane signal={shown} onClose={() => setSearch({ signal: undefined })} />}

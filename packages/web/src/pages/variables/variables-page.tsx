@@ -8,12 +8,12 @@ import { $api, api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { Button, IconButton } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { EditVariable } from "./edit-variable.tsx";
 import { VARIABLES, type Variable } from "./variable.ts";
 
@@ -60,36 +60,24 @@ export default function VariablesPage() {
         }
       />
       <div className="min-h-0 flex-1 border-t border-line">
-        <Loads query={list}>
-          {() =>
-            rows.length === 0 ? (
-              <Empty
-                title={q ? "No variable has this key" : "There is no variable yet"}
-                command="tradewind variables set region eu"
-              >
-                A variable is a named value of this installation, for example a region or a limit, that tasks
-                read while they run.
-              </Empty>
-            ) : (
-              <DataTable
-                label="Variables"
-                columns={columns}
-                rows={rows}
-                rowKey={({ key }) => key}
-                onOpen={setEdited}
-                footer={
-                  <ListFooter
-                    shown={rows.length}
-                    total={list.data?.pages[0]?.total_entries}
-                    hasMore={list.hasNextPage}
-                    isLoading={list.isFetchingNextPage}
-                    onMore={list.fetchNextPage}
-                  />
-                }
-              />
-            )
+        <PagedTable
+          query={list}
+          total={list.data?.pages[0]?.total_entries}
+          empty={
+            <Empty
+              title={q ? "No variable has this key" : "There is no variable yet"}
+              command="tradewind variables set region eu"
+            >
+              A variable is a named value of this installation, for example a region or a limit, that tasks
+              read while they run.
+            </Empty>
           }
-        </Loads>
+          label="Variables"
+          columns={columns}
+          rows={rows}
+          rowKey={({ key }) => key}
+          onOpen={setEdited}
+        />
       </div>
       {edited !== null && (
         <EditVariable variable={edited === "new" ? null : edited} onClose={() => setEdited(null)} />

@@ -9,11 +9,11 @@ import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { type Column, DataTable } from "../../ui/data-table.tsx";
+import type { Column } from "../../ui/data-table.tsx";
 import { Select } from "../../ui/field.tsx";
-import { ListFooter } from "../../ui/list-footer.tsx";
 import { PageHeader } from "../../ui/page.tsx";
-import { Empty, Loads } from "../../ui/panels.tsx";
+import { PagedTable } from "../../ui/paged-table.tsx";
+import { Empty } from "../../ui/panels.tsx";
 import { kindName, type Wait, waitKey } from "./wait.ts";
 import { WaitPane } from "./wait-pane.tsx";
 
@@ -95,38 +95,26 @@ export default function WaitingPage() {
       />
       <div className="relative flex min-h-0 flex-1 border-t border-line">
         <div className="min-w-0 flex-1">
-          <Loads query={list}>
-            {() =>
-              rows.length === 0 ? (
-                <Empty
-                  title={kind || dag ? "No task waits for this" : "No task is waiting"}
-                  command="tradewind waiting"
-                >
-                  A task that waits for a moment, a file, a signal, another run or a person appears here, with
-                  the reason, since when, and until when. In a DAG:{" "}
-                  <code>await ctx.until("file", new FileTrigger(…))</code>
-                </Empty>
-              ) : (
-                <DataTable
-                  label="Waiting tasks"
-                  columns={COLUMNS}
-                  rows={rows}
-                  rowKey={waitKey}
-                  onOpen={(row) => setSearch({ wait: waitKey(row) })}
-                  isOpen={(row) => waitKey(row) === open}
-                  footer={
-                    <ListFooter
-                      shown={rows.length}
-                      total={total}
-                      hasMore={list.hasNextPage}
-                      isLoading={list.isFetchingNextPage}
-                      onMore={list.fetchNextPage}
-                    />
-                  }
-                />
-              )
+          <PagedTable
+            query={list}
+            total={total}
+            empty={
+              <Empty
+                title={kind || dag ? "No task waits for this" : "No task is waiting"}
+                command="tradewind waiting"
+              >
+                A task that waits for a moment, a file, a signal, another run or a person appears here, with
+                the reason, since when, and until when. In a DAG:{" "}
+                <code>await ctx.until("file", new FileTrigger(…))</code>
+              </Empty>
             }
-          </Loads>
+            label="Waiting tasks"
+            columns={COLUMNS}
+            rows={rows}
+            rowKey={waitKey}
+            onOpen={(row) => setSearch({ wait: waitKey(row) })}
+            isOpen={(row) => waitKey(row) === open}
+          />
         </div>
         {shown && <WaitPane wait={shown} onClose={() => setSearch({ wait: undefined })} />}
       </div>
