@@ -5,10 +5,10 @@ import type { Structure } from "../../graph/graph-model.ts";
 export type Lineage = components["schemas"]["UiLineage"];
 
 export const assetKey = (id: number) => `asset ${id}`;
-export const dagKey = (dagId: string) => `dag ${dagId}`;
+const dagKey = (dagId: string) => `dag ${dagId}`;
 const aliasKey = (id: number) => `alias ${id}`;
 
-export interface LineageNode {
+interface LineageNode {
   readonly kind: "asset" | "alias" | "dag";
   /** Of a DAG: the state of its latest run. */
   readonly state: string | null;

@@ -7,11 +7,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Browser, Page } from "playwright-core";
-import { StandaloneProcess } from "../packages/cli/test/support/standalone-process.ts";
-import { launchBrowser } from "../packages/web/test/support/browser.ts";
-import { buildWeb } from "./build-web.ts";
+import { buildWeb } from "../../../scripts/build-web.ts";
+import { StandaloneProcess } from "../../cli/test/support/standalone-process.ts";
+import { launchBrowser } from "../test/support/browser.ts";
 
-const ROOT = join(import.meta.dirname, "..");
+const ROOT = join(import.meta.dirname, "../../..");
 const IMAGES = join(ROOT, "docs/images");
 const READY_MS = 360_000;
 
