@@ -69,7 +69,7 @@ export function Events({ asset }: { readonly asset: Asset }) {
             total={list.data?.pages[0]?.total_entries}
             empty={
               <Empty title="This asset has no event yet" command={`tradewind assets send ${asset.uri}`}>
-                An event is recorded when a task that produces the asset succeeds, or by hand.
+                An event is recorded when a task that produces the asset succeeds, or manually.
               </Empty>
             }
             label="Events"
@@ -94,8 +94,7 @@ function Source({ event }: { readonly event: AssetEvent }) {
     source_run_id: run,
     source_task_id: task,
   } = event;
-  if (dag === null || run === null || task === null)
-    return <span>{sender ? `by hand, ${sender}` : "by hand"}</span>;
+  if (dag === null || run === null || task === null) return <span>{sender || "unknown"}</span>;
   return (
     <Link to={taskPath(dag, run, task)} search={map < 0 ? {} : { map }} className="hover:underline">
       <span className="text-muted">{dag} ›</span> {task}

@@ -1,10 +1,12 @@
 /** The newest signals. While the list is scrolled down, new ones are announced above it and move nothing. */
 import { keepPreviousData } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { reloadPaths } from "../../actions/change.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
+import { pagePath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useLive } from "../../live/live.ts";
 import { count } from "../../time/format.ts";
@@ -156,6 +158,19 @@ function SignalPane({ signal, onClose }: { readonly signal: Signal; readonly onC
             ["Version", signal.version],
             ["Position", <code key="position">{signal.position}</code>],
             ["Sender", signal.sender || "–"],
+            signal.namespace !== "asset"
+              ? null
+              : [
+                  "Started runs",
+                  <Link
+                    key="asset"
+                    to={pagePath("assets")}
+                    search={{ q: signal.key } as never}
+                    className="link"
+                  >
+                    at the events of the asset
+                  </Link>,
+                ],
           ]}
         />
         <section className="flex flex-col gap-1.5">
