@@ -114,11 +114,14 @@ class Demo {
   }
 }
 
-/** Fonts are loaded, and the number of elements has not changed for a second: lists and canvases are drawn. */
+/**
+ * Fonts are loaded, and the number of elements has not changed for a second: lists and canvases are drawn. A list that keeps
+ * growing gets five seconds.
+ */
 async function settled(page: Page): Promise<void> {
   await page.evaluate("document.fonts.ready.then(() => undefined)");
   let before = -1;
-  for (let still = 0; still < 4; await sleep(250)) {
+  for (let still = 0, looks = 0; still < 4 && looks < 20; looks += 1, await sleep(250)) {
     const now = await page.locator("main *").count();
     still = now === before ? still + 1 : 0;
     before = now;

@@ -139,7 +139,7 @@ function Plot({ home }: { readonly home: Home }) {
             fill="var(--raised)"
           />
           {ticks(scale, 64, zoneOffset(now, zone)).map((at) => (
-            <Tick key={at} at={at} x={xOf(at, scale)} height={height} zone={zone} />
+            <Tick key={at} at={at} x={xOf(at, scale)} width={width} height={height} zone={zone} />
           ))}
           <Histogram home={home} scale={scale} />
           <path d={`M0 ${AXIS + HISTOGRAM - 0.5}H${width}`} stroke="var(--line)" />
@@ -239,11 +239,13 @@ function NextRun({
 function Tick({
   at,
   x,
+  width,
   height,
   zone,
 }: {
   readonly at: number;
   readonly x: number;
+  readonly width: number;
   readonly height: number;
   readonly zone: string;
 }) {
@@ -255,7 +257,7 @@ function Tick({
         d={`M${Math.round(x) + 0.5} ${AXIS}V${height}`}
         stroke={isDay ? "var(--line-strong)" : "var(--line)"}
       />
-      {x > HALF_LABEL && (
+      {x > HALF_LABEL && x < width - HALF_LABEL && (
         <text x={x} y={13} textAnchor="middle" fontSize={12} fill={isDay ? "var(--text)" : "var(--muted)"}>
           {isDay ? day(at, zone).slice(5) : time}
         </text>
