@@ -42,7 +42,8 @@ export function UserMenu() {
         onSelect={async () => {
           try {
             await api.DELETE("/ui/session");
-            queryClient.clear();
+            // Also reads the session again, which shows the sign-in page.
+            await queryClient.resetQueries();
           } catch (error) {
             toast.error(messageOf(error));
           }

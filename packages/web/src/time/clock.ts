@@ -37,7 +37,9 @@ function subscribe(listener: () => void): () => void {
 /** The current time, updated once per second. */
 export function useNow(): number {
   return useSyncExternalStore(subscribe, () => {
-    if (timer === undefined) now = serverNow();
+    const current = serverNow();
+    // The same value for one rendering.
+    if (timer === undefined && Math.abs(current - now) >= 1_000) now = current;
     return now;
   });
 }

@@ -11,6 +11,8 @@ export interface Visit {
   readonly scheme?: "light" | "dark";
   readonly width?: number;
   readonly signedIn?: boolean;
+  /** Of a proxy in front of the server. */
+  readonly url?: string;
 }
 
 export class Site {
@@ -49,28 +51,34 @@ export class Site {
   }
 
   /** A page in a browser profile of its own, at an address of the UI. */
-  async visit(path: string, { scheme = "light", width = 1440, signedIn = true }: Visit = {}): Promise<Page> {
+  async visit(
+    path: string,
+    { scheme = "light", width = 1440, signedIn = true, url = this.url }: Visit = {},
+  ): Promise<Page> {
     const context = await this.#browser.newContext({
-      baseURL: this.url,
+      baseURL: url,
       colorScheme: scheme,
       reducedMotion: "reduce",
       viewport: { width, height: width < 600 ? 844 : 900 },
     });
     if (signedIn) await this.signIn(context);
     await context.route(
-      (address) => address.origin !== this.url,
+      (address) => address.origin !== url,
       (route) => {
         this.complaints.push(`request for ${route.request().url()}`);
         return route.abort();
       },
     );
-    const page = await context.newPage();
-    page.setDefaultTimeout(30_000);
-    page.on("pageerror", (error) => this.complaints.push(`${path}: ${error.stack ?? error.message}`));
-    page.on("console", (message) => {
-      if (message.type() === "error" && !/status of 4\d\d/.test(message.text()))
-        this.complaints.push(`${path}: ${message.text()}`);
+    context.setDefaultTimeout(30_000);
+    context.on("weberror", (failure) => {
+      const error = failure.error();
+      this.complaints.push(`${failure.page()?.url()}: ${error.stack ?? error.message}`);
     });
+    context.on("console", (message) => {
+      if (message.type() === "error" && !/status of 4\d\d/.test(message.text()))
+        this.complaints.push(`${message.page()?.url()}: ${message.text()}`);
+    });
+    const page = await context.newPage();
     await page.goto(path);
     return page;
   }

@@ -35,6 +35,8 @@ export default function DagPage() {
     params: { path: { dag_id: dagId } },
   });
   useReload(`dag:${dagId}`, ["/api/v2/dags/{dag_id}/details"]);
+  // Errors of files are in this topic.
+  useReload("dags", ["/api/v2/importErrors", "/api/v2/dags/{dag_id}/details"]);
   return (
     <Loads query={details}>
       {(dag) => (

@@ -1,7 +1,6 @@
 /** Above every tab while the file of the DAG does not load: where it is wrong. Runs continue with the last good version. */
 import { useState } from "react";
 import { $api } from "../../api/client.ts";
-import { useReload } from "../../live/reload.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CodeFrame } from "../errors/code-frame.tsx";
@@ -12,7 +11,6 @@ export function ImportError({ dag }: { readonly dag: DagDetails }) {
   const errors = $api.useQuery("get", "/api/v2/importErrors", {
     params: { query: { filename, limit: 1 } },
   });
-  useReload("dags", ["/api/v2/importErrors", "/api/v2/dags/{dag_id}/details"]);
   const [isOpen, setOpen] = useState(true);
   const error = errors.data?.import_errors[0];
   if (error === undefined) return null;

@@ -40,7 +40,8 @@ export function SignalLog() {
       },
     },
     {
-      initialPageParam: undefined as string | undefined,
+      // With undefined, the library sends the cursor 0: a position before the first signal.
+      initialPageParam: null,
       getNextPageParam: (last) => last.next_cursor ?? undefined,
       placeholderData: keepPreviousData,
     },
