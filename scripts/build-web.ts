@@ -34,13 +34,33 @@ function fingerprint(): string {
   return hash.update(readFileSync(join(ROOT, "package-lock.json"))).digest("hex");
 }
 
+function isBuilt(wanted: string): boolean {
+  const mark = join(DIST, FINGERPRINT);
+  return existsSync(mark) && readFileSync(mark, "utf8") === wanted;
+}
+
+/** Another process may do the same at the same moment: the first complete build of these sources is kept. */
+function replaceDist(built: string, old: string, isDone: () => boolean): void {
+  for (let tries = 0; !isDone(); tries += 1) {
+    try {
+      if (existsSync(DIST)) renameSync(DIST, old);
+      renameSync(built, DIST);
+    } catch (error) {
+      if (tries === 50) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 20);
+    }
+  }
+  for (const folder of [built, old]) rmSync(folder, { recursive: true, force: true });
+}
+
 /** Returns the folder of the build. */
 export async function buildWeb(): Promise<string> {
   const wanted = fingerprint();
-  const mark = join(DIST, FINGERPRINT);
-  if (existsSync(mark) && readFileSync(mark, "utf8") === wanted) return DIST;
+  if (isBuilt(wanted)) return DIST;
   process.stderr.write("Building the web UI…\n");
   const since = performance.now();
+  // Vite would build React's development mode for any other value, e.g. that of a test runner.
+  process.env.NODE_ENV = "production";
   const { build } = await import("vite");
   const cache = join(ROOT, ".cache");
   const outDir = join(cache, `web-${process.pid}`);
@@ -52,10 +72,7 @@ export async function buildWeb(): Promise<string> {
     build: { outDir, emptyOutDir: true },
   });
   writeFileSync(join(outDir, FINGERPRINT), wanted);
-  const old = join(cache, `web-old-${process.pid}`);
-  if (existsSync(DIST)) renameSync(DIST, old);
-  renameSync(outDir, DIST);
-  rmSync(old, { recursive: true, force: true });
+  replaceDist(outDir, join(cache, `web-old-${process.pid}`), () => isBuilt(wanted));
   process.stderr.write(`Built the web UI in ${((performance.now() - since) / 1_000).toFixed(1)} s\n`);
   return DIST;
 }

@@ -16,6 +16,7 @@ export default defineConfig({
     // A data: address is not allowed by the content security policy for scripts, and saves little for the rest.
     assetsInlineLimit: 0,
     chunkSizeWarningLimit: 2_000,
+    rolldownOptions: { checks: { pluginTimings: false } },
   },
   worker: { format: "es" },
   server: { proxy: { "/api": API, "/ui": API, "/openapi.json": API } },

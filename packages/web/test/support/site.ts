@@ -1,11 +1,17 @@
 /** A real standalone with the DAGs of test/dags, the built UI, and a real browser that reaches nothing else. */
+import { execFile } from "node:child_process";
 import { cp, mkdtemp, readFile, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import type { Browser, BrowserContext, Page } from "playwright-core";
-import { buildWeb } from "../../../../scripts/build-web.ts";
 import { StandaloneProcess } from "../../../cli/test/support/standalone-process.ts";
 import { launchBrowser } from "./browser.ts";
+
+const BUILD = join(import.meta.dirname, "../../../../scripts/build-web.ts");
+
+/** In a process of its own: it sets the mode of React for the whole process. */
+const buildWeb = () => promisify(execFile)(process.execPath, [BUILD]);
 
 export interface Visit {
   readonly scheme?: "light" | "dark";
