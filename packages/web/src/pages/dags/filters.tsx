@@ -15,7 +15,7 @@ export type Shown = (typeof SHOWN)[number];
 
 const LOOKS: Readonly<Record<Shown, { readonly label: string; readonly state: string }>> = {
   failing: { label: "Failing", state: "failed" },
-  late: { label: "Late", state: "up_for_retry" },
+  late: { label: "Late", state: "late" },
   running: { label: "Running", state: "running" },
   paused: { label: "Paused", state: "scheduled" },
   import_error: { label: "Import error", state: "upstream_failed" },
