@@ -50,17 +50,17 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
 ];
 
 describe.each(PAGES)("%s", (path, text) => {
-  it.each(["light", "dark"] as const)("is accessible (%s)", async (scheme) => {
-    const page = await site.visit(path, { scheme });
-    await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor();
+  // One visit for all: a browser profile and a load per theme and width would take most of the time.
+  it("is accessible in light and dark, and fits a screen of 390 px", async () => {
+    const page = await site.visit(path);
+    const shown = page.locator("main").getByText(text).filter({ visible: true }).first();
+    await shown.waitFor();
     expect(await violations(page)).toEqual([]);
     expect(await page.title()).toMatch(/· Tradewind$|^Tradewind$/);
-    await page.context().close();
-  });
-
-  it("fits a screen of 390 px", async () => {
-    const page = await site.visit(path, { width: 390 });
-    await page.locator("main").getByText(text).filter({ visible: true }).first().waitFor();
+    await page.emulateMedia({ colorScheme: "dark" });
+    expect(await violations(page)).toEqual([]);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await shown.waitFor();
     const widest = await page.evaluate<number>("document.documentElement.scrollWidth");
     expect(widest).toBeLessThanOrEqual(390);
     await page.context().close();

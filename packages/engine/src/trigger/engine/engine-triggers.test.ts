@@ -264,13 +264,16 @@ it("keeps the findings of a poll that fails half way", async () => {
     await tx.rows(adhoc("LOCK TABLE task_instance IN ACCESS EXCLUSIVE MODE"));
     triggerer = rig.triggerer({ lease: LONG_LEASE });
     await waitingForLock(rig.db);
-    // Longer than the lock timeout of a poll. The logs of triggers may read the table, too, and wait for as long as the lock.
-    const isWaiting = adhoc(
-      `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'
-         AND query LIKE 'SELECT u.id, r.run_id, t.map_index, t.state%'`,
+    // Longer than the lock timeout of a poll: the next one waits. The logs of triggers read the table, too.
+    const waiting = adhoc(
+      `SELECT query_start::text AS since FROM pg_stat_activity WHERE datname = current_database()
+         AND wait_event_type = 'Lock' AND query LIKE 'SELECT u.id, r.run_id, t.map_index, t.state%'`,
     );
-    await rig.until(async () => (await rig.db.one(isWaiting)) !== undefined, "a poll to wait");
-    await rig.until(async () => (await rig.db.one(isWaiting)) === undefined, "the poll to give up");
+    const polls = new Set<string>();
+    await rig.until(async () => {
+      for (const { since } of await rig.db.rows<{ since: string }>(waiting)) polls.add(since);
+      return polls.size > 1;
+    }, "a poll to give up, and the next one to wait");
   });
   await triggerer;
   expect(await rig.outcome(task.attempt)).toMatchObject({ kind: "event" });

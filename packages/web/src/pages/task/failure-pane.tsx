@@ -153,7 +153,11 @@ function SourceFrame({
   if (!isOwn || lines === undefined || lines[frame.line - 1] === undefined) return null;
   const from = Math.max(0, frame.line - 3);
   return (
-    <pre className="overflow-x-auto border-b border-line bg-raised py-1.5 leading-5">
+    <pre
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls has to be reachable by keyboard
+      tabIndex={0}
+      className="overflow-x-auto border-b border-line bg-raised py-1.5 leading-5"
+    >
       {lines.slice(from, frame.line + 2).map((line, at) => (
         <div
           // biome-ignore lint/suspicious/noArrayIndexKey: lines of a text have no other key
