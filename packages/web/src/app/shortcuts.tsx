@@ -16,14 +16,7 @@ export function Shortcuts({ onPalette }: { readonly onPalette: () => void }) {
         onPalette();
         return;
       }
-      if (
-        !preferences().shortcuts ||
-        event.metaKey ||
-        event.ctrlKey ||
-        event.altKey ||
-        isTyping(event.target)
-      )
-        return;
+      if (!isShortcut(event)) return;
       if (Date.now() - pendingGo.current < 1_500) {
         pendingGo.current = 0;
         const page = PAGES.find(({ key }) => key === event.key);
@@ -73,7 +66,13 @@ const GLOBAL: readonly (readonly [string, string])[] = [
   ["↑ ↓ ← →", "Move in the grid and in lists"],
 ];
 
-export function isTyping(target: EventTarget | null): boolean {
+/** A single key as a shortcut: not while the focus is in a field, and not if the user has switched them off. */
+export function isShortcut(event: KeyboardEvent): boolean {
+  const { altKey, ctrlKey, metaKey, target } = event;
+  return preferences().shortcuts && !metaKey && !ctrlKey && !altKey && !isTyping(target);
+}
+
+function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
     target.isContentEditable ||

@@ -1,19 +1,8 @@
 /** How states look: one word, one colour and one glyph each, the same in every element and on every canvas. */
+import type { components } from "../api/schema.gen.ts";
 
-export type TaskState =
-  | "pending"
-  | "scheduled"
-  | "queued"
-  | "running"
-  | "restarting"
-  | "up_for_retry"
-  | "up_for_reschedule"
-  | "deferred"
-  | "success"
-  | "failed"
-  | "skipped"
-  | "upstream_failed"
-  | "removed";
+/** As the API has them; `pending` is its null. */
+type TaskState = NonNullable<components["schemas"]["TaskInstanceResponse"]["state"]> | "pending";
 
 /** What a page shows for a run or task; the states of runs are among those of tasks. */
 export interface StateLook {

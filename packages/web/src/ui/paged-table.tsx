@@ -4,7 +4,7 @@ import { ListFooter } from "./list-footer.tsx";
 import { Loads } from "./panels.tsx";
 
 interface PagedQuery {
-  readonly data: unknown;
+  readonly data: { readonly pages: readonly object[] } | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;
   readonly hasNextPage: boolean;
@@ -15,13 +15,10 @@ interface PagedQuery {
 /** A table whose rows are loaded in pages. `empty` takes its place while there is no row. */
 export function PagedTable<Row>({
   query,
-  total,
   empty,
   ...table
 }: Omit<DataTableProps<Row>, "footer"> & {
   readonly query: PagedQuery;
-  /** null: unknown. */
-  readonly total: number | null | undefined;
   readonly empty: ReactNode;
 }) {
   return (
@@ -35,7 +32,7 @@ export function PagedTable<Row>({
             footer={
               <ListFooter
                 shown={table.rows.length}
-                total={total}
+                total={totalOf(query.data?.pages[0])}
                 hasMore={query.hasNextPage}
                 isLoading={query.isFetchingNextPage}
                 onMore={query.fetchNextPage}
@@ -46,4 +43,9 @@ export function PagedTable<Row>({
       }
     </Loads>
   );
+}
+
+/** Some lists do not say how many rows they have. */
+function totalOf(page: object | undefined): number | null {
+  return (page as { readonly total_entries?: number | null } | undefined)?.total_entries ?? null;
 }

@@ -1,7 +1,6 @@
 /** Keyboard in a list of links: J and K or arrows move between the rows, other letters act on the row of the focus. */
 import { type RefObject, useEffect } from "react";
-import { preferences } from "../app/preferences.ts";
-import { isTyping } from "../app/shortcuts.tsx";
+import { isShortcut } from "../app/shortcuts.tsx";
 
 type RowKeys = Readonly<Record<string, (row: string) => void>>;
 
@@ -9,14 +8,7 @@ type RowKeys = Readonly<Record<string, (row: string) => void>>;
 export function useRowKeys(list: RefObject<HTMLElement | null>, actions: RowKeys = {}): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (
-        !preferences().shortcuts ||
-        event.metaKey ||
-        event.ctrlKey ||
-        event.altKey ||
-        isTyping(event.target)
-      )
-        return;
+      if (!isShortcut(event)) return;
       const links = [...(list.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
       const row = (document.activeElement as HTMLElement | null)?.closest("tr, li");
       const at = row ? links.findIndex((link) => row.contains(link)) : -1;

@@ -5,7 +5,7 @@ import { showPosition } from "../../signal/signal.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { LogPosition } from "../../store/signal/signals-position.ts";
 import { signalsSince } from "../../store/ui/live-facts.ts";
-import { type HomePart, type LiveMessage, MOST_ENTRIES } from "./live-messages.ts";
+import { HOME_TOPICS, type HomePart, type LiveMessage, MOST_ENTRIES } from "./live-messages.ts";
 import type { LiveSource, Reading } from "./live-source.ts";
 import type { WatchedTopics } from "./watched-topics.ts";
 
@@ -136,15 +136,7 @@ export class LiveActions implements LiveSource {
   }
 }
 
-const HOME_TOPICS: ReadonlySet<string> = new Set([
-  "runs",
-  "dags",
-  "waiting",
-  "backfills",
-  "jobs",
-  "settings",
-  "errors",
-] satisfies HomePart[]);
+const OF_HOME: ReadonlySet<string> = new Set(HOME_TOPICS);
 
 /** Which parts of the first page have changed, from the messages of the other sources. */
 export class LiveHome implements LiveSource {
@@ -169,7 +161,7 @@ export class LiveHome implements LiveSource {
   }
 
   onMessages(messages: readonly LiveMessage[]): boolean {
-    const found = messages.filter(({ topic }) => HOME_TOPICS.has(topic));
+    const found = messages.filter(({ topic }) => OF_HOME.has(topic));
     for (const { topic } of found) this.#parts.add(topic as HomePart);
     return found.length > 0;
   }

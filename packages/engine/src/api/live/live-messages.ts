@@ -166,17 +166,9 @@ const settingsMessage = z.object({
 
 const auditMessage = z.object({ topic: z.literal("audit") });
 
-const HOME_PARTS = [
-  "runs",
-  "dags",
-  "waiting",
-  "backfills",
-  "jobs",
-  "settings",
-  "errors",
-  "deadlines",
-  "lateness",
-] as const;
+/** Topics whose messages change the first page. */
+export const HOME_TOPICS = ["runs", "dags", "waiting", "backfills", "jobs", "settings", "errors"] as const;
+const HOME_PARTS = [...HOME_TOPICS, "deadlines", "lateness"] as const;
 
 const homeMessage = z.object({
   topic: z.literal("home"),

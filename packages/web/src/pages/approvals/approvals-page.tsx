@@ -1,9 +1,10 @@
 /** What needs a person, and who answered what? */
+
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
-import { dagPath, runPath, taskPath } from "../../app/paths.ts";
+import { runPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useSession } from "../../app/session.tsx";
 import { Ago } from "../../time/time.tsx";
@@ -13,6 +14,7 @@ import { ListFooter } from "../../ui/list-footer.tsx";
 import { PageHeader } from "../../ui/page.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
+import { TaskLink } from "../../ui/task-link.tsx";
 import { APPROVALS, type Approval, stateText, whoText } from "./approval.ts";
 import { ApprovalPane } from "./approval-pane.tsx";
 
@@ -155,22 +157,7 @@ const TASK: Column<Approval> = {
   id: "task",
   header: "Task",
   from: "md",
-  cell: (row) => (
-    <span className="flex min-w-0 gap-1">
-      <Link to={dagPath(row.dag_id)} className="text-muted hover:underline">
-        {row.dag_id}
-      </Link>
-      <span className="text-faint">›</span>
-      <Link
-        to={taskPath(row.dag_id, row.dag_run_id, row.task_id)}
-        search={row.map_index < 0 ? {} : { map: row.map_index }}
-        className="hover:underline"
-      >
-        {row.task_id}
-        {row.map_index >= 0 && `[${row.rendered_map_index ?? row.map_index}]`}
-      </Link>
-    </span>
-  ),
+  cell: (row) => <TaskLink row={row} />,
 };
 
 const RUN: Column<Approval> = {

@@ -1,5 +1,4 @@
 /** What feeds what, how fresh is it? */
-import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
 import { $api } from "../../api/client.ts";
@@ -67,7 +66,6 @@ function AssetList({ q }: { readonly q: string }) {
         (page: { assets: readonly Asset[]; total_entries: number }) => page.assets,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   useReload("assets", [ASSETS]);
@@ -75,7 +73,6 @@ function AssetList({ q }: { readonly q: string }) {
   return (
     <PagedTable
       query={list}
-      total={list.data?.pages[0]?.total_entries}
       empty={
         <Empty
           title={q ? "No asset has this in its address" : "No asset is known yet"}

@@ -1,5 +1,4 @@
 /** The events of an asset: who produced each, with which payload, and which runs it started. */
-import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { reloadPaths } from "../../actions/change.ts";
@@ -35,7 +34,6 @@ export function Events({ asset }: { readonly asset: Asset }) {
         (page: { asset_events: readonly AssetEvent[]; total_entries: number }) => page.asset_events,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   useLive("assets", (message) => {
@@ -66,7 +64,6 @@ export function Events({ asset }: { readonly asset: Asset }) {
         <div className="min-h-0 flex-1">
           <PagedTable
             query={list}
-            total={list.data?.pages[0]?.total_entries}
             empty={
               <Empty title="This asset has no event yet" command={`tradewind assets send ${asset.uri}`}>
                 An event is recorded when a task that produces the asset succeeds, or manually.

@@ -1,13 +1,13 @@
 import { useNavigate } from "@tanstack/react-router";
-import { lazy, Suspense, useCallback, useMemo } from "react";
+import { useCallback, useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import { assetPath, dagPath } from "../../app/paths.ts";
+import { LazyGraph } from "../../graph/lazy-graph.tsx";
 import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
-import { Empty, Loading, Loads } from "../../ui/panels.tsx";
+import { Empty, Loads } from "../../ui/panels.tsx";
 import { assetKey, type Lineage as LineageData, lineageStructure } from "./lineage-structure.ts";
 
-const GraphView = lazy(() => import("../../graph/graph-view.tsx"));
 const NONE: ReadonlySet<string> = new Set();
 const nothing = () => {};
 
@@ -58,19 +58,17 @@ function Graph({
     );
   return (
     <div className="relative size-full">
-      <Suspense fallback={<Loading label="Loading the graph" />}>
-        <GraphView
-          structure={structure}
-          stateOf={stateOf}
-          worstOf={undefined}
-          collapsed={NONE}
-          onToggle={nothing}
-          selected={assetId === undefined ? undefined : assetKey(assetId)}
-          onSelect={open}
-          text={text}
-          label={`Lineage of ${count(lineage.assets.length)} assets and ${count(lineage.dags.length)} DAGs`}
-        />
-      </Suspense>
+      <LazyGraph
+        structure={structure}
+        stateOf={stateOf}
+        worstOf={undefined}
+        collapsed={NONE}
+        onToggle={nothing}
+        selected={assetId === undefined ? undefined : assetKey(assetId)}
+        onSelect={open}
+        text={text}
+        label={`Lineage of ${count(lineage.assets.length)} assets and ${count(lineage.dags.length)} DAGs`}
+      />
       {lineage.more && (
         <p className="absolute top-2 left-4 rounded-md border border-line bg-surface px-2 py-1 text-muted">
           Only the first {count(lineage.edges.length)} connections are shown

@@ -1,5 +1,4 @@
 /** Who did what, and when? */
-import { keepPreviousData } from "@tanstack/react-query";
 import { useCallback, useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
@@ -38,7 +37,6 @@ export default function AuditPage() {
         (page: { event_logs: readonly Entry[]; total_entries: number }) => page.event_logs,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ event_logs }) => event_logs), [list.data]);
@@ -74,7 +72,6 @@ export default function AuditPage() {
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={list.data?.pages[0]?.total_entries}
           empty={
             <Empty title="No change matches" command="tradewind events --limit 20">
               Triggering, clearing, pausing, editing and signing in are recorded here.

@@ -1,5 +1,4 @@
 /** Which date ranges are run again, and how far are they? */
-import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Plus } from "lucide-react";
 import { useMemo } from "react";
@@ -42,7 +41,6 @@ export default function BackfillsPage() {
         (page: { backfills: readonly Backfill[]; total_entries: number }) => page.backfills,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   useReload("backfills", [BACKFILLS]);
@@ -72,7 +70,6 @@ export default function BackfillsPage() {
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={list.data?.pages[0]?.total_entries}
           empty={
             <Empty
               title={shown === "open" ? "No backfill is open" : "There was no backfill yet"}

@@ -1,24 +1,22 @@
 /** Which other systems do tasks and triggers reach? */
-import { keepPreviousData } from "@tanstack/react-query";
-import { Plus, Trash2 } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { Trash2 } from "lucide-react";
+import { useMemo, useState } from "react";
 import { commandOf } from "../../actions/command-text.ts";
 import { Confirm } from "../../actions/confirm.tsx";
 import { $api, api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { IconButton } from "../../ui/button.tsx";
 import type { Column } from "../../ui/data-table.tsx";
-import { SearchBox } from "../../ui/field.tsx";
+import { NamedListHeader } from "../../ui/named-list-header.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
-import { PageHeader } from "../../ui/page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { addressOf, CONNECTIONS, type Connection } from "./connection.ts";
 import { EditConnection } from "./edit-connection.tsx";
 
 export default function ConnectionsPage() {
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
   const q = textOf(search, "q") ?? "";
   const [edited, setEdited] = useState<Connection | "new" | null>(null);
   const [deleted, setDeleted] = useState<Connection | null>(null);
@@ -31,7 +29,6 @@ export default function ConnectionsPage() {
         (page: { connections: readonly Connection[]; total_entries: number }) => page.connections,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   useReload("settings", [CONNECTIONS]);
@@ -39,7 +36,7 @@ export default function ConnectionsPage() {
   const columns = useMemo(() => columnsOf(setEdited, setDeleted), []);
   return (
     <>
-      <PageHeader
+      <NamedListHeader
         title="Connections"
         facts={
           <span>
@@ -47,23 +44,13 @@ export default function ConnectionsPage() {
             never read.
           </span>
         }
-        actions={
-          <>
-            <SearchBox
-              label="Filter by id"
-              value={q}
-              onChange={useCallback((text) => setSearch({ q: text }), [setSearch])}
-            />
-            <Button kind="primary" onClick={() => setEdited("new")}>
-              <Plus aria-hidden /> New connection
-            </Button>
-          </>
-        }
+        filter="Filter by id"
+        create="New connection"
+        onCreate={() => setEdited("new")}
       />
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={list.data?.pages[0]?.total_entries}
           empty={
             <Empty
               title={q ? "No connection has this id" : "There is no connection yet"}

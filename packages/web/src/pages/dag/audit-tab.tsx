@@ -27,7 +27,6 @@ export function AuditTab({ dagId }: { readonly dagId: string }) {
     <div className="min-h-0 flex-1">
       <PagedTable
         query={list}
-        total={list.data?.pages[0]?.total_entries}
         empty={
           <Empty title={`No change of ${dagId} yet`} command={`tradewind events --dag ${dagId}`}>
             Triggering, clearing, marking and pausing are recorded here, with the name of the token.

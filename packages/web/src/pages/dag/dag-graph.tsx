@@ -1,13 +1,12 @@
 /** The graph of a DAG in the states of the selected run, or else of the latest one. */
-import { lazy, Suspense, useCallback, useMemo } from "react";
+
+import { useCallback, useMemo } from "react";
 import { usePreferences } from "../../app/preferences.ts";
+import { LazyGraph } from "../../graph/lazy-graph.tsx";
 import { dateOf } from "../../grid/grid-axis.ts";
 import { type GridModel, worstOf } from "../../grid/grid-model.ts";
 import type { GridSelection } from "../../grid/grid-view.tsx";
 import { shortDate } from "../../time/format.ts";
-import { Loading } from "../../ui/panels.tsx";
-
-const GraphView = lazy(() => import("../../graph/graph-view.tsx"));
 
 export function DagGraph({
   model,
@@ -56,18 +55,16 @@ export function DagGraph({
   const open = useCallback((taskId: string) => onSelect({ runId, taskId }), [onSelect, runId]);
   return (
     <div className="relative size-full">
-      <Suspense fallback={<Loading label="Loading the graph" />}>
-        <GraphView
-          structure={structure}
-          stateOf={stateOf}
-          worstOf={worst}
-          collapsed={collapsed}
-          onToggle={onToggle}
-          selected={selection.taskId}
-          onSelect={open}
-          text={text}
-        />
-      </Suspense>
+      <LazyGraph
+        structure={structure}
+        stateOf={stateOf}
+        worstOf={worst}
+        collapsed={collapsed}
+        onToggle={onToggle}
+        selected={selection.taskId}
+        onSelect={open}
+        text={text}
+      />
       {column && (
         <p className="pointer-events-none absolute top-2 right-4 rounded-md border border-line bg-surface px-2 py-0.5 text-sm text-muted">
           States of the run of {shortDate(dateOf(column), zone)}

@@ -121,7 +121,6 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={list.data?.pages[0]?.total_entries}
           empty={
             <Empty
               title={state || type ? "No run matches these filters" : `${dagId} has not run yet`}

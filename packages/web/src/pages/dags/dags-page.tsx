@@ -11,10 +11,11 @@ import { bounded, count } from "../../time/format.ts";
 import { Button } from "../../ui/button.tsx";
 import { cx } from "../../ui/class-names.ts";
 import { DataTable } from "../../ui/data-table.tsx";
-import { SearchBox, Select } from "../../ui/field.tsx";
+import { SearchBox } from "../../ui/field.tsx";
 import { PageHeader } from "../../ui/page.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { useRowKeys } from "../../ui/row-keys.ts";
+import { SortSelect } from "../../ui/sort-select.tsx";
 import { runsOf } from "./bar-shapes.ts";
 import { type DagRow, dagColumns } from "./dag-columns.tsx";
 import { SHOWN, type Shown, StateFilters, TagFilters } from "./filters.tsx";
@@ -125,19 +126,7 @@ export default function DagsPage() {
         actions={
           <>
             {sort && <Button onClick={sort}>Sort again: the order has changed</Button>}
-            <Select
-              aria-label="Sorted by"
-              value={orderBy in ORDERS ? orderBy : "problems"}
-              onChange={(event) =>
-                setSearch({ sort: event.target.value === "problems" ? undefined : event.target.value })
-              }
-            >
-              {Object.entries(ORDERS).map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </Select>
+            <SortSelect orders={ORDERS} value={orderBy} onChange={(sort) => setSearch({ sort })} />
           </>
         }
       />

@@ -1,17 +1,15 @@
 /** How many slots are there, and who uses them? */
-import { keepPreviousData } from "@tanstack/react-query";
-import { Pencil, Plus, Trash2 } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { Pencil, Trash2 } from "lucide-react";
+import { useMemo, useState } from "react";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { IconButton } from "../../ui/button.tsx";
 import type { Column } from "../../ui/data-table.tsx";
-import { SearchBox } from "../../ui/field.tsx";
 import { Meter } from "../../ui/meter.tsx";
+import { NamedListHeader } from "../../ui/named-list-header.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
-import { PageHeader } from "../../ui/page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { DeletePool } from "./delete-pool.tsx";
@@ -19,7 +17,7 @@ import { EditPool } from "./edit-pool.tsx";
 import type { Pool } from "./pool.ts";
 
 export default function PoolsPage() {
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
   const q = textOf(search, "q") ?? "";
   const [edited, setEdited] = useState<Pool | "new" | null>(null);
   const [deleted, setDeleted] = useState<Pool | null>(null);
@@ -32,35 +30,23 @@ export default function PoolsPage() {
         (page: { pools: readonly Pool[]; total_entries: number }) => page.pools,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ pools }) => pools), [list.data]);
-  const total = list.data?.pages[0]?.total_entries;
   useReload("settings", ["/api/v2/pools"]);
   const columns = useMemo(() => columnsOf(setEdited, setDeleted), []);
   return (
     <>
-      <PageHeader
+      <NamedListHeader
         title="Pools"
         facts="A pool limits how many tasks run at once, over all DAGs."
-        actions={
-          <>
-            <SearchBox
-              label="Filter by name"
-              value={q}
-              onChange={useCallback((text) => setSearch({ q: text }), [setSearch])}
-            />
-            <Button kind="primary" onClick={() => setEdited("new")}>
-              <Plus aria-hidden /> New pool
-            </Button>
-          </>
-        }
+        filter="Filter by name"
+        create="New pool"
+        onCreate={() => setEdited("new")}
       />
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={total}
           empty={<Empty title="No pool has this name" command="tradewind pools set warehouse 4" />}
           label="Pools"
           columns={columns}

@@ -1,12 +1,11 @@
 /** The graph of a run's tasks, in their states. */
-import { lazy, Suspense, useMemo, useState } from "react";
+
+import { useMemo, useState } from "react";
 import { textOf, useSearchState } from "../../app/search.ts";
+import { LazyGraph } from "../../graph/lazy-graph.tsx";
 import type { Timeline } from "../../timeline/timeline-data.ts";
 import { stateOf, worst } from "../../timeline/timeline-rows.ts";
 import { SearchBox } from "../../ui/field.tsx";
-import { Loading } from "../../ui/panels.tsx";
-
-const GraphView = lazy(() => import("../../graph/graph-view.tsx"));
 
 export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
   const [search, setSearch] = useSearchState();
@@ -30,22 +29,20 @@ export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
   );
   return (
     <div className="relative min-w-0 flex-1">
-      <Suspense fallback={<Loading label="Loading the graph" />}>
-        <GraphView
-          structure={structure}
-          stateOf={nodeOf}
-          worstOf={worstOf}
-          collapsed={collapsed}
-          onToggle={(group) => {
-            const next = new Set(collapsed);
-            if (!next.delete(group)) next.add(group);
-            setCollapsed(next);
-          }}
-          selected={textOf(search, "task")}
-          onSelect={(task) => setSearch({ task })}
-          text={text}
-        />
-      </Suspense>
+      <LazyGraph
+        structure={structure}
+        stateOf={nodeOf}
+        worstOf={worstOf}
+        collapsed={collapsed}
+        onToggle={(group) => {
+          const next = new Set(collapsed);
+          if (!next.delete(group)) next.add(group);
+          setCollapsed(next);
+        }}
+        selected={textOf(search, "task")}
+        onSelect={(task) => setSearch({ task })}
+        text={text}
+      />
       <div className="absolute top-2 left-4 w-44">
         <SearchBox label="Find a task" value={text} onChange={(q) => setSearch({ q })} />
       </div>

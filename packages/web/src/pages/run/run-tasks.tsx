@@ -2,14 +2,13 @@
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { type Instance, instanceLabel } from "../../actions/instance-list.tsx";
-import { ClearTasks, MarkTasks } from "../../actions/task-actions.tsx";
+import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { StateBadge } from "../../state/glyph.tsx";
 import { TASK_LOOKS } from "../../state/states.ts";
 import { count } from "../../time/format.ts";
 import { Ago, Elapsed } from "../../time/time.tsx";
-import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { SearchBox, Select } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
@@ -24,7 +23,6 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
   const q = textOf(search, "q");
   const order = textOf(search, "sort") ?? "start_date";
   const [selected, setSelected] = useState<ReadonlyMap<string, Instance>>(new Map());
-  const [dialog, setDialog] = useState<"clear" | "mark" | null>(null);
   const list = $api.useQuery(
     "get",
     "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances",
@@ -68,13 +66,7 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
             </option>
           ))}
         </Select>
-        {selected.size > 0 && (
-          <span className="ml-auto flex items-center gap-2">
-            <span className="text-muted">{count(selected.size)} selected</span>
-            <Button onClick={() => setDialog("clear")}>Clear…</Button>
-            <Button onClick={() => setDialog("mark")}>Mark as…</Button>
-          </span>
-        )}
+        <SelectedTasks tasks={refs} />
       </div>
       <Loads query={list}>
         {({ task_instances: rows, total_entries: total }) =>
@@ -122,8 +114,6 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
           )
         }
       </Loads>
-      {dialog === "clear" && <ClearTasks tasks={refs} onClose={() => setDialog(null)} />}
-      {dialog === "mark" && <MarkTasks tasks={refs} onClose={() => setDialog(null)} />}
     </div>
   );
 }

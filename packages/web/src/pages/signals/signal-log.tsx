@@ -85,7 +85,6 @@ export function SignalLog() {
         <div className="min-h-0 flex-1">
           <PagedTable
             query={list}
-            total={null}
             empty={
               <Empty
                 title={key || sender ? "No signal matches" : "No signal was sent yet"}

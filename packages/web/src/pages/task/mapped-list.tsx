@@ -3,14 +3,13 @@ import { Link, useNavigate } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import type { TaskRef } from "../../actions/commands.ts";
 import { instanceLabel } from "../../actions/instance-list.tsx";
-import { ClearTasks, MarkTasks } from "../../actions/task-actions.tsx";
+import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { StateBadge, StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { count } from "../../time/format.ts";
 import { Ago, Elapsed } from "../../time/time.tsx";
-import { Button } from "../../ui/button.tsx";
 import { cx } from "../../ui/class-names.ts";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
@@ -27,7 +26,6 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
   const label = textOf(search, "label");
   const order = textOf(search, "order") ?? "map_index";
   const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
-  const [dialog, setDialog] = useState<"clear" | "mark" | null>(null);
   const list = $api.useQuery(
     "get",
     "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances/{task_id}/listMapped",
@@ -89,12 +87,7 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
             />
           </label>
         </form>
-        {selected.size > 0 && (
-          <>
-            <Button onClick={() => setDialog("clear")}>Clear {count(selected.size)}…</Button>
-            <Button onClick={() => setDialog("mark")}>Mark {count(selected.size)} as…</Button>
-          </>
-        )}
+        <SelectedTasks tasks={refs} />
       </div>
       <Loads query={list}>
         {({ task_instances: rows, total_entries: total }) => (
@@ -132,8 +125,6 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
           </div>
         )}
       </Loads>
-      {dialog === "clear" && <ClearTasks tasks={refs} onClose={() => setDialog(null)} />}
-      {dialog === "mark" && <MarkTasks tasks={refs} onClose={() => setDialog(null)} />}
     </div>
   );
 }

@@ -1,24 +1,22 @@
 /** Values that DAGs read at run time. */
-import { keepPreviousData } from "@tanstack/react-query";
-import { Plus, Trash2 } from "lucide-react";
-import { useCallback, useMemo, useState } from "react";
+import { Trash2 } from "lucide-react";
+import { useMemo, useState } from "react";
 import { commandOf } from "../../actions/command-text.ts";
 import { Confirm } from "../../actions/confirm.tsx";
 import { $api, api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
-import { Button, IconButton } from "../../ui/button.tsx";
+import { IconButton } from "../../ui/button.tsx";
 import type { Column } from "../../ui/data-table.tsx";
-import { SearchBox } from "../../ui/field.tsx";
+import { NamedListHeader } from "../../ui/named-list-header.tsx";
 import { offsetPages } from "../../ui/offset-pages.ts";
-import { PageHeader } from "../../ui/page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { EditVariable } from "./edit-variable.tsx";
 import { VARIABLES, type Variable } from "./variable.ts";
 
 export default function VariablesPage() {
-  const [search, setSearch] = useSearchState();
+  const [search] = useSearchState();
   const q = textOf(search, "q") ?? "";
   const [edited, setEdited] = useState<Variable | "new" | null>(null);
   const [deleted, setDeleted] = useState<Variable | null>(null);
@@ -31,7 +29,6 @@ export default function VariablesPage() {
         (page: { variables: readonly Variable[]; total_entries: number }) => page.variables,
         (page) => page.total_entries,
       ),
-      placeholderData: keepPreviousData,
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ variables }) => variables), [list.data]);
@@ -39,30 +36,20 @@ export default function VariablesPage() {
   const columns = useMemo(() => columnsOf(setEdited, setDeleted), []);
   return (
     <>
-      <PageHeader
+      <NamedListHeader
         title="Variables"
         facts={
           <span>
             Tasks read them with <code>await ctx.variable(key)</code>. Values are sealed in the database.
           </span>
         }
-        actions={
-          <>
-            <SearchBox
-              label="Filter by key"
-              value={q}
-              onChange={useCallback((text) => setSearch({ q: text }), [setSearch])}
-            />
-            <Button kind="primary" onClick={() => setEdited("new")}>
-              <Plus aria-hidden /> New variable
-            </Button>
-          </>
-        }
+        filter="Filter by key"
+        create="New variable"
+        onCreate={() => setEdited("new")}
       />
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
-          total={list.data?.pages[0]?.total_entries}
           empty={
             <Empty
               title={q ? "No variable has this key" : "There is no variable yet"}

@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
-import { dagPath, runPath, taskPath } from "../../app/paths.ts";
+import { runPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useReload } from "../../live/reload.ts";
 import { count } from "../../time/format.ts";
@@ -14,6 +14,8 @@ import { Select } from "../../ui/field.tsx";
 import { PageHeader } from "../../ui/page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
+import { SortSelect } from "../../ui/sort-select.tsx";
+import { TaskLink } from "../../ui/task-link.tsx";
 import { kindName, type Wait, waitKey } from "./wait.ts";
 import { WaitPane } from "./wait-pane.tsx";
 
@@ -77,19 +79,7 @@ export default function WaitingPage() {
                 </option>
               ))}
             </Select>
-            <Select
-              aria-label="Sorted by"
-              value={orderBy}
-              onChange={(event) =>
-                setSearch({ sort: event.target.value === "since" ? undefined : event.target.value })
-              }
-            >
-              {Object.entries(ORDERS).map(([value, label]) => (
-                <option key={value} value={value}>
-                  {label}
-                </option>
-              ))}
-            </Select>
+            <SortSelect orders={ORDERS} value={orderBy} onChange={(sort) => setSearch({ sort })} />
           </>
         }
       />
@@ -97,7 +87,6 @@ export default function WaitingPage() {
         <div className="min-w-0 flex-1">
           <PagedTable
             query={list}
-            total={total}
             empty={
               <Empty
                 title={kind || dag ? "No task waits for this" : "No task is waiting"}
@@ -126,22 +115,7 @@ const COLUMNS: readonly Column<Wait>[] = [
   {
     id: "task",
     header: "Task",
-    cell: (row) => (
-      <span className="flex min-w-0 gap-1">
-        <Link to={dagPath(row.dag_id)} className="text-muted hover:underline">
-          {row.dag_id}
-        </Link>
-        <span className="text-faint">›</span>
-        <Link
-          to={taskPath(row.dag_id, row.dag_run_id, row.task_id)}
-          search={row.map_index < 0 ? {} : { map: row.map_index }}
-          className="font-medium hover:underline"
-        >
-          {row.task_id}
-          {row.map_index >= 0 && `[${row.rendered_map_index ?? row.map_index}]`}
-        </Link>
-      </span>
-    ),
+    cell: (row) => <TaskLink row={row} />,
   },
   {
     id: "for",
