@@ -60,6 +60,7 @@ describe.each(PAGES)("%s", (path, text) => {
     await page.emulateMedia({ colorScheme: "dark" });
     expect(await violations(page)).toEqual([]);
     await page.setViewportSize({ width: 390, height: 844 });
+    await page.reload();
     await shown.waitFor();
     const widest = await page.evaluate<number>("document.documentElement.scrollWidth");
     expect(widest).toBeLessThanOrEqual(390);

@@ -55,7 +55,10 @@ beforeAll(async () => {
   await rig.scheduler({ shared: false });
   await rig.triggerer({ shared: false });
   return async () => {
-    await app.close();
+    const closed = app.close();
+    // Connections that a client has given up are not idle for the server yet.
+    app.server.closeAllConnections();
+    await closed;
     await wakeUps.close();
     await database.close();
   };
