@@ -220,6 +220,22 @@ describe("failed run", () => {
   });
 });
 
+describe("a run", () => {
+  it("is marked, and gets a note; a task gets one, too", async () => {
+    await tw("runs", "mark", "shaky", "bad", "success", "--yes");
+    expect(await json("runs", "show", "shaky", "bad")).toMatchObject({ state: "success" });
+    const marked = await tw("runs", "mark", "shaky", "bad", "failed", "--yes");
+    expect(marked.stderr + marked.stdout).toContain("Run bad of shaky marked as failed.");
+    await tw("runs", "set", "shaky", "bad", "--note", "Known: the partner was late");
+    expect(await json("runs", "show", "shaky", "bad")).toMatchObject({ note: "Known: the partner was late" });
+    const removed = await tw("runs", "set", "shaky", "bad", "--note", "");
+    expect(removed.stderr + removed.stdout).toContain("Note of run bad of shaky removed.");
+    expect(await json("runs", "show", "shaky", "bad")).toMatchObject({ note: null });
+    const task = await json("tasks", "set", "shaky", "bad", "broken", "--note", "on purpose");
+    expect(task).toMatchObject({ task_instances: [{ task_id: "broken", note: "on purpose" }] });
+  });
+});
+
 describe("log of a run", () => {
   it("merges the lines of all tasks by time, each with its task", async () => {
     const { stdout } = await tw("runs", "logs", "shaky", "bad");

@@ -99,6 +99,20 @@ describe("trigger", () => {
   });
 });
 
+describe("the form of a DAG's params", () => {
+  it("has the fields in the author's order", async () => {
+    const page = await site.visit("/dags/needy");
+    await button(main(page), "Trigger").click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("day").waitFor();
+    const labels = await dialog.locator("label, legend").allTextContents();
+    expect(labels.map((text) => /^[a-z]+/.exec(text)?.[0]).slice(0, 6)).toEqual([
+      ...["region", "day", "options", "retries", "all", "by"],
+    ]);
+    await page.context().close();
+  });
+});
+
 describe("the keyboard", () => {
   /** Moves the focus with Tab until it is there. */
   async function tabTo(page: Page, target: Locator): Promise<void> {

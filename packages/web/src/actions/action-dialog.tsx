@@ -11,27 +11,28 @@ import { Menu, MenuItem } from "../ui/menu.tsx";
 import { Failure, Loading } from "../ui/panels.tsx";
 import { sendAll } from "./api-call.ts";
 import { curlOf, type Request } from "./command-text.ts";
-import { ChangedInstances, type Instance } from "./instance-list.tsx";
 
-export interface ActionPlan {
+/** `Item` is what changes: a task instance, a run, a DAG. */
+export interface ActionPlan<Item> {
   /** Reads what would change. */
-  readonly preview: (signal: AbortSignal) => Promise<readonly Instance[]>;
+  readonly preview: (signal: AbortSignal) => Promise<readonly Item[]>;
   /** Two plans with the same key have the same preview. */
   readonly previewKey: unknown;
-  readonly calls: readonly Request[];
-  readonly cli: readonly string[];
+  readonly calls: (items: readonly Item[]) => readonly Request[];
+  readonly cli: (items: readonly Item[]) => readonly string[];
   /** "Clear 14 tasks". */
-  readonly label: (instances: readonly Instance[]) => string;
-  readonly done: (instances: readonly Instance[]) => string;
-  /** Calls that take the change back, if that is possible. */
-  readonly undo?: (instances: readonly Instance[]) => readonly Request[] | null;
-  /** The change makes sense although no instance is listed. */
+  readonly label: (items: readonly Item[]) => string;
+  readonly done: (items: readonly Item[]) => string;
+  /** Takes the change back, if that is possible. @throws If something has happened since. */
+  readonly undo?: (items: readonly Item[]) => (() => Promise<unknown>) | null;
+  /** The change makes sense although nothing is listed. */
   readonly mayBeEmpty?: boolean;
 }
 
-export function ActionDialog({
+export function ActionDialog<Item>({
   title,
   plan,
+  show,
   options,
   explanation,
   emptyText,
@@ -39,7 +40,9 @@ export function ActionDialog({
   onClose,
 }: {
   readonly title: string;
-  readonly plan: ActionPlan;
+  readonly plan: ActionPlan<Item>;
+  /** The list of what would change. */
+  readonly show: (items: readonly Item[]) => ReactNode;
   readonly options?: ReactNode;
   readonly explanation?: ReactNode;
   readonly emptyText: string;
@@ -55,16 +58,16 @@ export function ActionDialog({
     gcTime: 0,
     placeholderData: keepPreviousData,
   });
-  const instances = preview.data ?? [];
+  const items = preview.data ?? [];
   const confirm = async () => {
     setSending(true);
     setProblem(null);
     try {
-      await sendAll(plan.calls);
+      await sendAll(calls);
       onClose();
-      const undo = plan.undo?.(instances) ?? null;
+      const undo = plan.undo?.(items) ?? null;
       toast.success(
-        plan.done(instances),
+        plan.done(items),
         undo === null ? {} : { action: { label: "Undo", onClick: () => void takeBack(undo) } },
       );
     } catch (error) {
@@ -73,7 +76,8 @@ export function ActionDialog({
     setSending(false);
     void queryClient.invalidateQueries();
   };
-  const isEmpty = preview.data !== undefined && instances.length === 0 && plan.mayBeEmpty !== true;
+  const calls = preview.data === undefined ? [] : plan.calls(items);
+  const isEmpty = calls.length === 0 || (items.length === 0 && plan.mayBeEmpty !== true);
   return (
     <Dialog
       open
@@ -82,14 +86,14 @@ export function ActionDialog({
       title={title}
       footer={
         <>
-          <CopyCommands cli={plan.cli} calls={plan.calls} />
+          <CopyCommands cli={plan.cli(items)} calls={calls} />
           <Button onClick={onClose}>Close</Button>
           <Button
             kind={danger ? "danger" : "primary"}
-            disabled={preview.data === undefined || preview.isPlaceholderData || isEmpty || isSending}
+            disabled={preview.isPlaceholderData || isEmpty || isSending}
             onClick={() => void confirm()}
           >
-            {preview.data === undefined ? "…" : plan.label(instances)}
+            {preview.data === undefined ? "…" : plan.label(items)}
           </Button>
         </>
       }
@@ -106,21 +110,19 @@ export function ActionDialog({
           <Failure error={preview.error} onRetry={() => void preview.refetch()} />
         ) : preview.data === undefined ? (
           <Loading label="Asking the server what would change" />
-        ) : instances.length === 0 ? (
+        ) : items.length === 0 ? (
           <p className="text-muted">{emptyText}</p>
         ) : (
-          <div className={preview.isPlaceholderData ? "opacity-60" : ""}>
-            <ChangedInstances instances={instances} />
-          </div>
+          <div className={preview.isPlaceholderData ? "opacity-60" : ""}>{show(items)}</div>
         )}
       </div>
     </Dialog>
   );
 }
 
-async function takeBack(calls: readonly Request[]): Promise<void> {
+async function takeBack(undo: () => Promise<unknown>): Promise<void> {
   try {
-    await sendAll(calls);
+    await undo();
     toast.success("Taken back");
   } catch (error) {
     toast.error(messageOf(error));
@@ -142,7 +144,14 @@ function CopyCommands({
   };
   return (
     <span className="mr-auto">
-      <Menu align="start" trigger={<Button kind="quiet">Copy as…</Button>}>
+      <Menu
+        align="start"
+        trigger={
+          <Button kind="quiet" disabled={calls.length === 0}>
+            Copy as…
+          </Button>
+        }
+      >
         {cli.length > 0 && (
           <MenuItem onSelect={() => void copy(cli.join("\n"), "a CLI command")}>Copy as CLI</MenuItem>
         )}

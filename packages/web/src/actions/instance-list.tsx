@@ -25,7 +25,11 @@ export function runsText(number: number): string {
   return `${count(number)} ${number === 1 ? "run" : "runs"}`;
 }
 
-export function ChangedInstances({ instances }: { readonly instances: readonly Instance[] }) {
+export function showInstances(instances: readonly Instance[]) {
+  return <ChangedInstances instances={instances} />;
+}
+
+function ChangedInstances({ instances }: { readonly instances: readonly Instance[] }) {
   const states = [...Map.groupBy(instances, ({ state }) => state)].sort((a, b) => b[1].length - a[1].length);
   const runs = [...Map.groupBy(instances.slice(0, SHOWN), (each) => `${each.dag_id} ${each.dag_run_id}`)];
   return (

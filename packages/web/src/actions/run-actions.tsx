@@ -1,11 +1,12 @@
 /** Clear, cancel, mark and delete runs: one, or a selection. */
-import { useState } from "react";
+import { type ReactNode, useState } from "react";
 import { Segmented } from "../ui/tabs.tsx";
 import { ActionDialog, Option } from "./action-dialog.tsx";
 import { apiPath, sendAll } from "./api-call.ts";
+import { ChangeList } from "./change-list.tsx";
 import type { Request } from "./command-text.ts";
 import { type RunRef, runsCommands } from "./commands.ts";
-import { type Instance, runsText, tasksText } from "./instance-list.tsx";
+import { type Instance, runsText, showInstances, tasksText } from "./instance-list.tsx";
 
 export type RunAction = "clear" | "retry" | "cancel" | "mark" | "delete";
 
@@ -44,18 +45,22 @@ export function RunActionDialog({
   onClose,
 }: {
   readonly action: RunAction;
-  readonly runs: readonly RunRef[];
+  readonly runs: readonly ChangedRun[];
   readonly onClose: () => void;
 }) {
   if (action === "clear" || action === "retry")
-    return <ClearRuns runs={runs} onlyFailed={action === "retry"} onClose={onClose} />;
+    return <ClearRuns runs={runs} isRetry={action === "retry"} onClose={onClose} />;
   if (action === "cancel") return <CancelRuns runs={runs} onClose={onClose} />;
   if (action === "mark") return <MarkRuns runs={runs} onClose={onClose} />;
   return <DeleteRuns runs={runs} onClose={onClose} />;
 }
 
-interface RunsProps {
-  readonly runs: readonly RunRef[];
+interface ChangedRun extends RunRef {
+  readonly state: string;
+}
+
+interface RunsProps<Run extends RunRef = RunRef> {
+  readonly runs: readonly Run[];
   readonly onClose: () => void;
 }
 
@@ -63,8 +68,14 @@ function titleOf(verb: string, runs: readonly RunRef[]): string {
   return runs.length === 1 ? `${verb} ${runs[0]!.runId}` : `${verb} ${runsText(runs.length)}`;
 }
 
-function ClearRuns({ onClose, onlyFailed: first, runs }: RunsProps & { readonly onlyFailed: boolean }) {
-  const [onlyFailed, setOnlyFailed] = useState(first);
+/** @param reach A choice of the runs, if there is one. */
+export function ClearRuns({
+  onClose,
+  isRetry,
+  reach,
+  runs,
+}: RunsProps & { readonly isRetry: boolean; readonly reach?: ReactNode }) {
+  const [onlyFailed, setOnlyFailed] = useState(isRetry);
   const [latest, setLatest] = useState(false);
   const calls = (isDry: boolean): Request[] =>
     runs.map(({ dagId, runId }) => ({
@@ -78,20 +89,23 @@ function ClearRuns({ onClose, onlyFailed: first, runs }: RunsProps & { readonly 
       explanation="Cleared tasks run again, in order. Their earlier tries and logs are kept."
       emptyText="No task would be cleared with these options."
       onClose={onClose}
+      show={showInstances}
       plan={{
         preview: (signal) => listed(calls(true), signal),
         previewKey: ["clear runs", runs, onlyFailed, latest],
-        calls: calls(false),
-        cli: runsCommands(runs, "clear", [
-          ...(onlyFailed ? ["--only-failed"] : []),
-          ...(latest ? ["--latest-version"] : []),
-        ]),
+        calls: () => calls(false),
+        cli: () =>
+          runsCommands(runs, "clear", [
+            ...(onlyFailed ? ["--only-failed"] : []),
+            ...(latest ? ["--latest-version"] : []),
+          ]),
         label: (instances) =>
           `Clear ${tasksText(instances.length)}${runs.length > 1 ? ` of ${runsText(runs.length)}` : ""}`,
         done: (instances) => `Cleared ${tasksText(instances.length)}`,
       }}
       options={
         <>
+          {reach}
           <Option checked={onlyFailed} onChange={setOnlyFailed}>
             Only failed tasks, and those that did not run because of them
           </Option>
@@ -112,14 +126,16 @@ function CancelRuns({ onClose, runs }: RunsProps) {
       explanation="Stops the tasks below and ends the run as failed. Teardowns still run. Clear the run to continue it."
       emptyText="No task has to be stopped."
       onClose={onClose}
+      show={showInstances}
       plan={{
         preview: (signal) => listed(unfinishedCalls(runs), signal),
         previewKey: ["cancel runs", runs],
-        calls: runs.map(({ dagId, runId }) => ({
-          method: "POST",
-          path: apiPath`/dags/${dagId}/dagRuns/${runId}/cancel`,
-        })),
-        cli: runsCommands(runs, "cancel", []),
+        calls: () =>
+          runs.map(({ dagId, runId }) => ({
+            method: "POST",
+            path: apiPath`/dags/${dagId}/dagRuns/${runId}/cancel`,
+          })),
+        cli: () => runsCommands(runs, "cancel", []),
         label: () => `Cancel ${runs.length === 1 ? "this run" : runsText(runs.length)}`,
         done: () => `Cancelled ${runsText(runs.length)}`,
         mayBeEmpty: true,
@@ -134,7 +150,7 @@ const MARKS: readonly { readonly value: Marked; readonly label: string }[] = [
   { value: "failed", label: "Failed" },
 ];
 
-function MarkRuns({ onClose, runs }: RunsProps) {
+function MarkRuns({ onClose, runs }: RunsProps<ChangedRun>) {
   const [state, setState] = useState<Marked>("success");
   return (
     <ActionDialog
@@ -142,22 +158,43 @@ function MarkRuns({ onClose, runs }: RunsProps) {
       explanation="Ends the run in this state. The tasks below have not ended: they are stopped."
       emptyText="All tasks have ended: only the state of the run changes."
       onClose={onClose}
+      show={showInstances}
       plan={{
         preview: (signal) => listed(unfinishedCalls(runs), signal),
         previewKey: ["mark runs", runs],
-        calls: runs.map(({ dagId, runId }) => ({
-          method: "PATCH",
-          path: apiPath`/dags/${dagId}/dagRuns/${runId}`,
-          body: { state },
-        })),
-        cli: [],
+        calls: () =>
+          runs.map(({ dagId, runId }) => ({
+            method: "PATCH",
+            path: apiPath`/dags/${dagId}/dagRuns/${runId}`,
+            body: { state },
+          })),
+        cli: () => runs.flatMap((run) => runsCommands([run], "mark", [state])),
         label: () => `Mark ${runs.length === 1 ? "this run" : runsText(runs.length)} as ${state}`,
         done: () => `Marked ${runsText(runs.length)} as ${state}`,
+        undo: (stopped) => (stopped.length === 0 ? markBack(runs, state) : null),
         mayBeEmpty: true,
       }}
       options={<Segmented label="New state" options={MARKS} value={state} onChange={setState} />}
     />
   );
+}
+
+function markCall({ dagId, runId }: RunRef, state: string): Request {
+  return { method: "PATCH", path: apiPath`/dags/${dagId}/dagRuns/${runId}`, body: { state } };
+}
+
+/** Possible for runs that had ended, and only while nothing else has changed them. */
+function markBack(runs: readonly ChangedRun[], marked: Marked): (() => Promise<unknown>) | null {
+  if (!runs.every(({ state }) => state === "success" || state === "failed")) return null;
+  return async () => {
+    const now = await sendAll<{ readonly dag_run_id: string; readonly state: string }>(
+      runs.map((run) => ({ method: "GET", path: markCall(run, "").path })),
+    );
+    const changed = now.find(({ state }) => state !== marked);
+    if (changed !== undefined)
+      throw new Error(`Not taken back: ${changed.dag_run_id} is ${changed.state} now.`);
+    await sendAll(runs.map((run) => markCall(run, run.state)));
+  };
 }
 
 function DeleteRuns({ onClose, runs }: RunsProps) {
@@ -168,17 +205,23 @@ function DeleteRuns({ onClose, runs }: RunsProps) {
       explanation="Deletes the run with its tasks, outputs and logs. This cannot be taken back. A run that has not ended has to be cancelled first."
       emptyText=""
       onClose={onClose}
+      show={(items) => (
+        <ChangeList
+          label="What will be deleted"
+          items={items.map(({ dagId, runId }) => ({ key: `${dagId} ${runId}`, name: runId, note: dagId }))}
+        />
+      )}
       plan={{
-        preview: async () => [],
-        previewKey: ["delete runs"],
-        calls: runs.map(({ dagId, runId }) => ({
-          method: "DELETE",
-          path: apiPath`/dags/${dagId}/dagRuns/${runId}`,
-        })),
-        cli: runs.flatMap((run) => runsCommands([run], "delete", [])),
+        preview: async () => runs,
+        previewKey: ["delete runs", runs],
+        calls: () =>
+          runs.map(({ dagId, runId }) => ({
+            method: "DELETE",
+            path: apiPath`/dags/${dagId}/dagRuns/${runId}`,
+          })),
+        cli: () => runs.flatMap((run) => runsCommands([run], "delete", [])),
         label: () => `Delete ${runs.length === 1 ? "this run" : runsText(runs.length)}`,
         done: () => `Deleted ${runsText(runs.length)}`,
-        mayBeEmpty: true,
       }}
     />
   );

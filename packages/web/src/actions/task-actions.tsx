@@ -11,7 +11,7 @@ import {
   perRun,
   type TaskRef,
 } from "./commands.ts";
-import { type Instance, tasksText } from "./instance-list.tsx";
+import { type Instance, instanceLabel, showInstances, tasksText } from "./instance-list.tsx";
 
 interface InstanceList {
   readonly task_instances: readonly Instance[];
@@ -63,11 +63,12 @@ export function ClearTasks({
       explanation="Cleared tasks run again, in order. Their earlier tries and logs are kept."
       emptyText="No task would be cleared with these options."
       onClose={onClose}
+      show={showInstances}
       plan={{
         preview: (signal) => previewOf(clearCalls(tasks, options, true), signal),
         previewKey: ["clear", tasks, options],
-        calls: clearCalls(tasks, options, false),
-        cli: clearTasksCommands(tasks, options),
+        calls: () => clearCalls(tasks, options, false),
+        cli: () => clearTasksCommands(tasks, options),
         label: (instances) => `Clear ${tasksText(instances.length)}`,
         done: (instances) => `Cleared ${tasksText(instances.length)}`,
       }}
@@ -129,6 +130,7 @@ export function MarkTasks({
       explanation="Sets the state without running the task. A running try is stopped; tasks that wait for it go on by their rule."
       emptyText="No task would be changed with these options."
       onClose={onClose}
+      show={showInstances}
       plan={{
         preview: async (signal) =>
           (
@@ -138,11 +140,11 @@ export function MarkTasks({
             )
           ).filter((each) => each.state !== state),
         previewKey: ["mark", tasks, body],
-        calls: tasks.map((task) => markCall(task, body, "")),
-        cli: markTasksCommands(tasks, state, reach),
+        calls: () => tasks.map((task) => markCall(task, body, "")),
+        cli: () => markTasksCommands(tasks, state, reach),
         label: (instances) => `Mark ${tasksText(instances.length)} as ${state}`,
         done: (instances) => `Marked ${tasksText(instances.length)} as ${state}`,
-        undo: markBack,
+        undo: (instances) => markBack(instances, state),
       }}
       options={
         <>
@@ -159,16 +161,27 @@ export function MarkTasks({
   );
 }
 
-/** Possible if all of them had states that can be set. */
-function markBack(instances: readonly Instance[]): readonly Request[] | null {
+/** Most instances whose mark can be undone. */
+const MOST_UNDONE = 100;
+
+/** Possible if all of them had states that can be set, and only while none of them has run since. */
+function markBack(before: readonly Instance[], marked: Marked): (() => Promise<unknown>) | null {
   const isMark = (state: string | null) => MARKS.some(({ value }) => value === state);
-  if (instances.length === 0 || instances.length > 100 || !instances.every(({ state }) => isMark(state)))
+  if (before.length === 0 || before.length > MOST_UNDONE || !before.every(({ state }) => isMark(state)))
     return null;
-  return instances.map((each) =>
-    markCall(
-      { dagId: each.dag_id, runId: each.dag_run_id, taskId: each.task_id, mapIndex: each.map_index },
-      { new_state: each.state },
-      "",
-    ),
-  );
+  const refs = before.map((each) => ({
+    ...{ dagId: each.dag_id, runId: each.dag_run_id, taskId: each.task_id },
+    mapIndex: each.map_index,
+  }));
+  return async () => {
+    const now = await sendAll<Instance>(
+      refs.map((ref) => ({ method: "GET", path: markCall(ref, undefined, "").path })),
+    );
+    const changed = now.filter(
+      ({ state, try_number }, at) => state !== marked || try_number !== before[at]!.try_number,
+    );
+    if (changed.length > 0)
+      throw new Error(`Not taken back: ${changed.map(instanceLabel).slice(0, 5).join(", ")} has run since.`);
+    await sendAll(refs.map((ref, at) => markCall(ref, { new_state: before[at]!.state }, "")));
+  };
 }

@@ -64,6 +64,10 @@ const GLOBAL: readonly (readonly [string, string])[] = [
   ["?", "This list"],
   ["Esc", "Close a dialog, a menu or the details"],
   ["↑ ↓ ← →", "Move in the grid and in lists"],
+  ["j k", "Next and previous row of a list"],
+  ["x", "Select the row"],
+  ["Shift x", "Select the rows since the last selected one"],
+  ["a", "Go to the actions of the selected rows"],
 ];
 
 /** A single key as a shortcut: not while the focus is in a field, and not if the user has switched them off. */
@@ -76,7 +80,8 @@ function isTyping(target: EventTarget | null): boolean {
   if (!(target instanceof HTMLElement)) return false;
   return (
     target.isContentEditable ||
-    /^(?:input|textarea|select)$/i.test(target.tagName) ||
+    /^(?:textarea|select)$/i.test(target.tagName) ||
+    (target instanceof HTMLInputElement && target.type !== "checkbox") ||
     target.closest("[role=dialog], [role=menu], .cm-editor") !== null
   );
 }

@@ -86,7 +86,7 @@ function read(given: unknown, place: Place): FormField {
         item: read(schema["items"], { ...place, label: "Item", isRequired: true, depth: place.depth + 1 }),
       };
     case "object": {
-      const properties = Object.entries(objectOf(schema["properties"]));
+      const properties = inOrder(objectOf(schema["properties"]), schema["propertyOrdering"]);
       if (properties.length === 0) break;
       const required = new Set(Array.isArray(schema["required"]) ? schema["required"] : []);
       return {
@@ -105,6 +105,12 @@ function read(given: unknown, place: Place): FormField {
     }
   }
   return { ...common, kind: "json" };
+}
+
+/** As the author wrote them. Names that the order lacks come last. */
+function inOrder(properties: JsonSchema, order: unknown): [string, unknown][] {
+  const names = new Set([...(Array.isArray(order) ? order.map(String) : []), ...Object.keys(properties)]);
+  return [...names].filter((name) => Object.hasOwn(properties, name)).map((name) => [name, properties[name]]);
 }
 
 function objectOf(value: unknown): JsonSchema {

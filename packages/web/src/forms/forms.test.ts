@@ -51,6 +51,18 @@ it("has a field for each kind of schema", () => {
   expect(fields["mode"]).toMatchObject({ options: [1, 2] });
 });
 
+it("shows the properties in the author's order, and then those that the order lacks", () => {
+  const field = fieldOf(
+    {
+      type: "object",
+      properties: { a: { type: "string" }, new: { type: "string" }, region: { type: "string" } },
+      propertyOrdering: ["region", "gone", "a"],
+    },
+    "conf",
+  );
+  expect(Object.keys(fieldsOf(field))).toEqual(["region", "a", "new"]);
+});
+
 it("knows which fields may be null", () => {
   const fields = fieldsOf(
     object({ a: { type: ["string", "null"] }, b: { anyOf: [{ type: "integer" }, { type: "null" }] } }),

@@ -6,6 +6,9 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { ArrowDown, ArrowUp } from "lucide-react";
 import { type ReactNode, useRef } from "react";
 import { cx } from "./class-names.ts";
+import { useRowKeys } from "./row-keys.ts";
+import { useRowSelection } from "./row-selection.ts";
+import { SelectionBar } from "./selection-bar.tsx";
 
 export interface Column<Row> {
   readonly id: string;
@@ -20,11 +23,6 @@ export interface Column<Row> {
   readonly from?: keyof typeof FROM;
 }
 
-interface Selection<Row> {
-  readonly isSelected: (row: Row) => boolean;
-  readonly onToggle: (rows: readonly Row[], selected: boolean) => void;
-}
-
 export interface DataTableProps<Row> {
   readonly label: string;
   readonly columns: readonly Column<Row>[];
@@ -35,7 +33,10 @@ export interface DataTableProps<Row> {
   readonly onOrderBy?: (orderBy: string) => void;
   readonly onOpen?: (row: Row) => void;
   readonly isOpen?: (row: Row) => boolean;
-  readonly selection?: Selection<Row>;
+  /** Makes rows selectable: what can be done with the selected ones. */
+  readonly bulk?: (rows: readonly Row[]) => ReactNode;
+  /** A letter and what it does with the row of the focus. */
+  readonly keys?: Readonly<Record<string, (row: Row) => void>>;
   readonly rowClass?: (row: Row) => string | false | undefined;
   /** Height of a row in pixels. */
   readonly rowHeight?: number;
@@ -62,7 +63,8 @@ export function DataTable<Row>({
   onOrderBy,
   onOpen,
   isOpen,
-  selection,
+  bulk,
+  keys,
   rowClass,
   rowHeight = 32,
   fixed = false,
@@ -79,7 +81,20 @@ export function DataTable<Row>({
   const items = virtual.getVirtualItems();
   const above = items[0]?.start ?? 0;
   const below = virtual.getTotalSize() - (items.at(-1)?.end ?? 0);
-  const all = selection !== undefined && rows.length > 0 && rows.every(selection.isSelected);
+  const selection = useRowSelection(rows, rowKey);
+  const bar = useRef<HTMLDivElement>(null);
+  useRowKeys(scroller, (key, index) => {
+    const row = rows[index];
+    const act = keys?.[key];
+    if (row !== undefined && act !== undefined) act(row);
+    else if (bulk === undefined) return false;
+    else if (row !== undefined && /^x$/i.test(key)) selection.toggle(index, key === "X");
+    else if (key === "a") bar.current?.querySelector("button")?.focus();
+    else return false;
+    return true;
+  });
+  const isSelected = bulk !== undefined && selection.rows.length > 0;
+  const all = isSelected && selection.rows.length === rows.length;
   return (
     <section
       ref={scroller}
@@ -94,13 +109,16 @@ export function DataTable<Row>({
       >
         <thead>
           <tr>
-            {selection && (
+            {bulk && (
               <th className={HEAD} style={{ width: "34px" }}>
                 <input
                   type="checkbox"
                   aria-label="Select all rows"
                   checked={all}
-                  onChange={() => selection.onToggle(rows, !all)}
+                  ref={(box) => {
+                    if (box) box.indeterminate = isSelected && !all;
+                  }}
+                  onChange={() => selection.all(!all)}
                 />
               </th>
             )}
@@ -130,6 +148,7 @@ export function DataTable<Row>({
             return (
               <tr
                 key={key}
+                data-row={index}
                 aria-rowindex={index + 1}
                 aria-selected={isOpen ? isOpen(row) : undefined}
                 onClick={(event) => {
@@ -138,17 +157,19 @@ export function DataTable<Row>({
                 className={cx(
                   "group hover:bg-hover",
                   onOpen && "cursor-default",
-                  isOpen?.(row) && "bg-accent-soft",
+                  (isOpen?.(row) || (bulk && selection.has(row))) && "bg-accent-soft",
                   rowClass?.(row),
                 )}
               >
-                {selection && (
+                {bulk && (
                   <td className={CELL}>
                     <input
                       type="checkbox"
                       aria-label="Select this row"
-                      checked={selection.isSelected(row)}
-                      onChange={(event) => selection.onToggle([row], event.target.checked)}
+                      checked={selection.has(row)}
+                      onChange={(event) =>
+                        selection.toggle(index, (event.nativeEvent as MouseEvent).shiftKey)
+                      }
                     />
                   </td>
                 )}
@@ -172,6 +193,11 @@ export function DataTable<Row>({
         </tbody>
       </table>
       {footer !== undefined && <div className="px-2.5 py-2">{footer}</div>}
+      {isSelected && (
+        <SelectionBar ref={bar} selected={selection.rows.length} onClear={() => selection.all(false)}>
+          {bulk(selection.rows)}
+        </SelectionBar>
+      )}
     </section>
   );
 }

@@ -1,33 +1,39 @@
-/** Keyboard in a list of links: J and K or arrows move between the rows, other letters act on the row of the focus. */
-import { type RefObject, useEffect } from "react";
+/** Keyboard in a table: J and K or arrows move between the rows, other letters act on the row of the focus. */
+import { type RefObject, useEffect, useRef } from "react";
 import { isShortcut } from "../app/shortcuts.tsx";
 
-type RowKeys = Readonly<Record<string, (row: string) => void>>;
-
-/** Each row has one link with its key as `data-row`. Enter opens it, as for every link. */
-export function useRowKeys(list: RefObject<HTMLElement | null>, actions: RowKeys = {}): void {
+/** @param act Called with other keys and the index of the focused row, or -1; returns whether the key means something. */
+export function useRowKeys(
+  table: RefObject<HTMLElement | null>,
+  act: (key: string, index: number) => boolean,
+): void {
+  const current = useRef(act);
+  current.current = act;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      if (!isShortcut(event)) return;
-      const links = [...(list.current?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
-      const row = (document.activeElement as HTMLElement | null)?.closest("tr, li");
-      const at = row ? links.findIndex((link) => row.contains(link)) : -1;
-      const isMove =
-        event.key === "j" || event.key === "k" || (at >= 0 && /^Arrow(?:Up|Down)$/.test(event.key));
-      if (isMove) {
-        const step = event.key === "j" || event.key === "ArrowDown" ? 1 : -1;
-        const next = links[at < 0 ? 0 : Math.min(links.length - 1, Math.max(0, at + step))];
-        next?.focus();
-        next?.scrollIntoView({ block: "nearest" });
-        if (next) event.preventDefault();
-        return;
-      }
-      const act = at < 0 ? undefined : actions[event.key];
-      if (act === undefined) return;
-      event.preventDefault();
-      act(links[at]!.dataset["row"]!);
+      if (event.defaultPrevented || !isShortcut(event)) return;
+      const focused = document.activeElement?.closest<HTMLElement>("[data-row]") ?? null;
+      const row = table.current?.contains(focused) ? focused : null;
+      // The focus is in another table of the page.
+      if (focused !== row) return;
+      if (move(table.current, row, event.key)) event.preventDefault();
+      else if (current.current(event.key, row === null ? -1 : Number(row.dataset["row"])))
+        event.preventDefault();
     };
     document.addEventListener("keydown", onKey);
     return () => document.removeEventListener("keydown", onKey);
-  }, [list, actions]);
+  }, [table]);
+}
+
+function move(table: HTMLElement | null, row: HTMLElement | null, key: string): boolean {
+  if (key !== "j" && key !== "k" && (row === null || !/^Arrow(?:Up|Down)$/.test(key))) return false;
+  const rows = [...(table?.querySelectorAll<HTMLElement>("[data-row]") ?? [])];
+  const step = key === "j" || key === "ArrowDown" ? 1 : -1;
+  const at = row === null ? 0 : rows.indexOf(row) + step;
+  const next = rows[Math.min(rows.length - 1, Math.max(0, at))];
+  const target = next?.querySelector<HTMLElement>("a, button") ?? next?.querySelector<HTMLElement>("input");
+  if (next === undefined || !target) return false;
+  target.focus();
+  next.scrollIntoView({ block: "nearest" });
+  return true;
 }

@@ -1,4 +1,4 @@
-import { Command, Option } from "@commander-js/extra-typings";
+import { Argument, Command, Option } from "@commander-js/extra-typings";
 import { path } from "../../client/client.ts";
 import { findRunId, RUN_ARGUMENT } from "../../client/find-run.ts";
 import { firstFailure } from "../../client/first-failure.ts";
@@ -151,6 +151,39 @@ export function command(session: Session) {
     });
 
   addEditCommands(runs, session);
+
+  runs
+    .command("mark")
+    .description("end a run in a state; its tasks that have not ended are stopped")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .addArgument(new Argument("<state>").choices(["success", "failed"]))
+    .addHelpText("after", examples("tradewind runs mark etl @latest success"))
+    .action(async (dag, given, state) => {
+      const runId = await findRunId(session.client, dag, given);
+      await session.confirm(`Mark run ${runId} of ${dag} as ${state}?`);
+      const run = await session.client.patch<DagRun>(runPath(dag, runId), {
+        what: `cannot mark the run ${runId} of ${dag}`,
+        body: { state },
+      });
+      await session.printDone(run, `Run ${runId} of ${dag} marked as ${state}.`);
+    });
+
+  runs
+    .command("set")
+    .description("change the note of a run")
+    .argument("<dag>")
+    .argument("<run>", RUN_ARGUMENT)
+    .requiredOption("--note <text>", "the new note; an empty text removes it")
+    .addHelpText("after", examples('tradewind runs set etl @failed --note "The partner was late."'))
+    .action(async (dag, given, { note }) => {
+      const runId = await findRunId(session.client, dag, given);
+      const run = await session.client.patch<DagRun>(runPath(dag, runId), {
+        what: `cannot change the run ${runId} of ${dag}`,
+        body: { note: note || null },
+      });
+      await session.printDone(run, `Note of run ${runId} of ${dag} ${note ? "saved" : "removed"}.`);
+    });
 
   runs
     .command("delete")

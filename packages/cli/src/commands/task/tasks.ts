@@ -180,5 +180,22 @@ export function command(session: Session) {
       await session.printDone(marked, `Task ${shown} of ${instance.runId} marked as ${state}.`);
     });
 
+  instanceCommand("set")
+    .description("change the note of a task")
+    .requiredOption("--note <text>", "the new note; an empty text removes it")
+    .addHelpText("after", examples('tradewind tasks set etl @latest load --note "The disk was full."'))
+    .action(async (dag, run, taskId, { mapIndex, note }) => {
+      const instance = await name(dag, run, [taskId, mapIndex]);
+      const { client } = session;
+      const changed = await client.patch<unknown>(instancePath(instance), {
+        what: `cannot change ${taskId}`,
+        body: { note: note || null },
+      });
+      await session.printDone(
+        changed,
+        `Note of ${taskId} of ${instance.runId} ${note ? "saved" : "removed"}.`,
+      );
+    });
+
   return tasks;
 }

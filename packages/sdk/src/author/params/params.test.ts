@@ -36,6 +36,30 @@ test("has defaults, enums, descriptions, bounds, nested objects, lists and dates
   expect(schema).not.toHaveProperty("required");
 });
 
+test("has the author's order of properties as lists, at any depth, and not within values", () => {
+  const schema = jsonSchemaOf(
+    z.object({
+      zone: z.string(),
+      a: z.object({ y: z.string(), x: z.string() }),
+      rows: z.array(z.object({ n: z.number(), b: z.string() })),
+      value: z.any().default({ properties: { b: 1, a: 2 } }),
+      either: z.union([z.object({ q: z.string(), p: z.string() }), z.null()]),
+      one: z.object({ only: z.string() }),
+    }),
+  );
+  expect(schema).toMatchObject({
+    propertyOrdering: ["zone", "a", "rows", "value", "either", "one"],
+    properties: {
+      a: { propertyOrdering: ["y", "x"] },
+      rows: { items: { propertyOrdering: ["n", "b"] } },
+      value: { default: { properties: { b: 1, a: 2 } } },
+      either: { anyOf: [{ propertyOrdering: ["q", "p"] }, {}] },
+    },
+  });
+  expect(schema).not.toHaveProperty(["properties", "value", "default", "propertyOrdering"]);
+  expect(schema).not.toHaveProperty(["properties", "one", "propertyOrdering"]);
+});
+
 test("keeps all other params of zod beside a type that JSON Schema cannot express", () => {
   const schema = z.object({
     at: z.coerce.date().optional().describe("Until"),

@@ -2,6 +2,7 @@
 import { TaskError } from "../../check/errors.ts";
 import { describeIssue, type StandardSchemaV1 } from "../../check/standard-schema.ts";
 import type { Json } from "../../manifest.ts";
+import { withPropertyOrder } from "./property-order.ts";
 
 /** Returns the params, or throws a TaskError that lists every problem. A conf of null counts as {}. */
 export async function validateParams(schema: StandardSchemaV1 | null, conf: Json): Promise<unknown> {
@@ -25,7 +26,8 @@ export function jsonSchemaOf(schema: StandardSchemaV1 | null): Json | null {
   if (jsonSchema === undefined) return null;
   const converted = (options: { readonly libraryOptions?: Record<string, unknown> }): Json | null => {
     try {
-      return JSON.parse(JSON.stringify(jsonSchema.input({ target: "draft-2020-12", ...options }))) as Json;
+      const schema = jsonSchema.input({ target: "draft-2020-12", ...options });
+      return withPropertyOrder(JSON.parse(JSON.stringify(schema)) as Json);
     } catch {
       // The standard allows a validator to throw for types that JSON Schema cannot express, e.g. a Date.
       return null;

@@ -1,5 +1,6 @@
 /** A task of a run in the pane: its state, why it failed or does not run, and where to read on. */
 import { Link } from "@tanstack/react-router";
+import { Note } from "../../actions/note.tsx";
 import { $api } from "../../api/client.ts";
 import { useReload } from "../../live/reload.ts";
 import { StateBadge } from "../../state/glyph.tsx";
@@ -100,7 +101,7 @@ function Single(of: Instance) {
                 data.retry_at === null ? null : ["Next try", <Ago key="retry" at={data.retry_at} />],
                 ["Operator", data.operator_name ?? data.operator ?? "–"],
                 ["Pool", data.pool_slots === 1 ? data.pool : `${data.pool}, ${data.pool_slots} slots`],
-                data.note === null ? null : ["Note", data.note],
+                ["Note", <Note key="note" of={of} note={data.note} />],
               ]}
             />
           </div>

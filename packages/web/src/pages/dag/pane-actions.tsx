@@ -29,7 +29,11 @@ export function RunActions({
         </Button>
       ))}
       {action !== undefined && (
-        <RunActionDialog action={action} runs={[{ dagId, runId }]} onClose={() => setAction(undefined)} />
+        <RunActionDialog
+          action={action}
+          runs={[{ dagId, runId, state }]}
+          onClose={() => setAction(undefined)}
+        />
       )}
     </p>
   );

@@ -1,5 +1,6 @@
 /** A run in the pane: what failed, how long it took compared with others, and its tasks. */
 import { Link } from "@tanstack/react-router";
+import { Note } from "../../actions/note.tsx";
 import { $api } from "../../api/client.ts";
 import { type GridColumn, type GridModel, tookOf, usualOf } from "../../grid/grid-model.ts";
 import type { GridSelection } from "../../grid/grid-view.tsx";
@@ -80,14 +81,7 @@ export function RunDetails({
                   data.dag_versions.map(({ version_number }) => `v${version_number}`).join(", ") || "–",
                 ],
                 data.end_reason === null ? null : ["Ended because", data.end_reason],
-                data.note === null
-                  ? null
-                  : [
-                      "Note",
-                      <span key="note" className="whitespace-pre-wrap">
-                        {data.note}
-                      </span>,
-                    ],
+                ["Note", <Note key="note" of={{ dagId, runId }} note={data.note} />],
                 data.conf && Object.keys(data.conf).length > 0
                   ? [
                       "Conf",

@@ -1,14 +1,14 @@
 /** The runs of a DAG as a list, with actions on a selection of them. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
-import { type RunAction, RunActionDialog } from "../../actions/run-actions.tsx";
+import { useMemo } from "react";
+import { NoteMark } from "../../actions/note.tsx";
+import { SelectedRuns } from "../../actions/selected-runs.tsx";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { runPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { StateBadge } from "../../state/glyph.tsx";
-import { count } from "../../time/format.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import type { Column } from "../../ui/data-table.tsx";
@@ -21,14 +21,6 @@ type Run = components["schemas"]["DAGRunResponse"];
 
 const RUNS = "/api/v2/dags/{dag_id}/dagRuns";
 const PAGE = 100;
-const ACTIONS: readonly (readonly [RunAction, string])[] = [
-  ["clear", "Clear"],
-  ["retry", "Clear failed tasks"],
-  ["mark", "Mark"],
-  ["cancel", "Cancel"],
-  ["delete", "Delete"],
-];
-
 export function RunsTab({ dagId }: { readonly dagId: string }) {
   const [search, setSearch] = useSearchState();
   const state = textOf(search, "state");
@@ -69,9 +61,6 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
     live.reset();
     void list.refetch();
   };
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const [action, setAction] = useState<RunAction>();
-  const chosen = rows.filter(({ dag_run_id }) => selected.has(dag_run_id));
   return (
     <>
       <div className="flex flex-wrap items-center gap-2 px-4 py-2">
@@ -92,32 +81,7 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
             Show {live.fresh} new {live.fresh === 1 ? "run" : "runs"}
           </Button>
         )}
-        {chosen.length > 0 && (
-          <fieldset className="ml-auto flex flex-wrap items-center gap-2">
-            <legend className="sr-only">Actions on the selection</legend>
-            <span className="text-muted">{count(chosen.length)} selected:</span>
-            {ACTIONS.map(([each, label]) => (
-              <Button
-                key={each}
-                kind={each === "delete" ? "danger" : "plain"}
-                onClick={() => setAction(each)}
-              >
-                {label}…
-              </Button>
-            ))}
-          </fieldset>
-        )}
       </div>
-      {action !== undefined && (
-        <RunActionDialog
-          action={action}
-          runs={chosen.map(({ dag_run_id }) => ({ dagId, runId: dag_run_id }))}
-          onClose={() => {
-            setAction(undefined);
-            showNew();
-          }}
-        />
-      )}
       <div className="min-h-0 flex-1 border-t border-line">
         <PagedTable
           query={list}
@@ -134,17 +98,7 @@ export function RunsTab({ dagId }: { readonly dagId: string }) {
           rowKey={({ dag_run_id }) => dag_run_id}
           orderBy={orderBy}
           onOrderBy={(value) => setSearch({ sort: value })}
-          selection={{
-            isSelected: ({ dag_run_id }) => selected.has(dag_run_id),
-            onToggle: (toggled, isSelected) =>
-              setSelected((before) => {
-                const after = new Set(before);
-                for (const { dag_run_id } of toggled)
-                  if (isSelected) after.add(dag_run_id);
-                  else after.delete(dag_run_id);
-                return after;
-              }),
-          }}
+          bulk={(chosen) => <SelectedRuns runs={chosen} />}
         />
       </div>
     </>
@@ -157,10 +111,13 @@ function columnsOf(dagId: string): readonly Column<Run>[] {
     {
       id: "run",
       header: "Run",
-      cell: ({ dag_run_id: runId, logical_date: date }) => (
-        <Link to={runPath(dagId, runId)} title={runId} className="block truncate font-medium hover:underline">
-          {date === null ? <span className="font-mono">{runId}</span> : <Exact at={date} />}
-        </Link>
+      cell: ({ dag_run_id: runId, logical_date: date, note }) => (
+        <span className="flex min-w-0 items-center gap-2">
+          <Link to={runPath(dagId, runId)} title={runId} className="truncate font-medium hover:underline">
+            {date === null ? <span className="font-mono">{runId}</span> : <Exact at={date} />}
+          </Link>
+          <NoteMark note={note} />
+        </span>
       ),
     },
     {
@@ -188,7 +145,11 @@ function columnsOf(dagId: string): readonly Column<Run>[] {
       header: "Note",
       from: "xl",
       cell: ({ end_reason: reason, note }) => (
-        <span className="block truncate text-muted" title={note ?? reason ?? undefined}>
+        <span
+          aria-hidden={note !== null}
+          className="block truncate text-muted"
+          title={note ?? reason ?? undefined}
+        >
           {note ?? reason?.replaceAll("_", " ")}
         </span>
       ),

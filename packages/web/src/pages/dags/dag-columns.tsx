@@ -110,7 +110,6 @@ function NameCell({ dag }: DagRow) {
         <span className="flex min-w-0 items-center gap-1.5">
           <Link
             to={`/dags/${encodeURIComponent(dag.dag_id)}` as "/"}
-            data-row={dag.dag_id}
             className={cx("truncate font-medium hover:underline", dag.is_paused && "text-muted")}
           >
             {dag.dag_id}

@@ -1,7 +1,8 @@
 /** How are the pipelines doing? All DAGs with their latest runs, the next run, and what is wrong. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { useSetPaused } from "../../actions/pause/use-pause.ts";
+import { SelectedDags } from "../../actions/selected-dags.tsx";
 import { TriggerDialog } from "../../actions/trigger/trigger-dialog.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -14,7 +15,6 @@ import { DataTable } from "../../ui/data-table.tsx";
 import { SearchBox } from "../../ui/field.tsx";
 import { PageHeader } from "../../ui/page.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
-import { useRowKeys } from "../../ui/row-keys.ts";
 import { SortSelect } from "../../ui/sort-select.tsx";
 import { runsOf } from "./bar-shapes.ts";
 import { type DagRow, dagColumns } from "./dag-columns.tsx";
@@ -25,6 +25,12 @@ const PAGE = 100;
 /** Between two readings of a list that changes all the time. */
 const RELOAD_MS = 2_000;
 const keyOf = ({ dag }: DagRow) => dag.dag_id;
+const selectedOf = ({ dag, runs }: DagRow) => ({
+  dagId: dag.dag_id,
+  isPaused: dag.is_paused,
+  nextRun: dag.next_run_after,
+  runs,
+});
 const ORDERS = {
   problems: "Problems first",
   dag_id: "By name",
@@ -87,20 +93,13 @@ export default function DagsPage() {
   const setPaused = useSetPaused();
   const [triggered, setTriggered] = useState<string>();
   const columns = useMemo(() => dagColumns({ onPause: setPaused, onTrigger: setTriggered }), [setPaused]);
-  const table = useRef<HTMLDivElement>(null);
-  const rowsRef = useRef(rows);
-  rowsRef.current = rows;
   const keys = useMemo(
     () => ({
-      t: setTriggered,
-      p: (dagId: string) => {
-        const row = rowsRef.current.find(({ dag }) => dag.dag_id === dagId);
-        if (row) void setPaused(dagId, !row.dag.is_paused);
-      },
+      t: ({ dag }: DagRow) => setTriggered(dag.dag_id),
+      p: ({ dag }: DagRow) => void setPaused(dag.dag_id, !dag.is_paused),
     }),
     [setPaused],
   );
-  useRowKeys(table, keys);
   const onSearch = useCallback((text: string) => setSearch({ q: text }), [setSearch]);
   const total = pages?.[0]?.total;
   const isFiltered = q !== "" || shown !== undefined || owner !== undefined || tags.length > 0;
@@ -145,7 +144,6 @@ export default function DagsPage() {
         />
       </div>
       <div
-        ref={table}
         aria-busy={list.isPlaceholderData}
         className={cx("min-h-0 flex-1", list.isPlaceholderData && "opacity-60")}
       >
@@ -176,6 +174,8 @@ export default function DagsPage() {
                 rows={rows}
                 rowKey={keyOf}
                 rowHeight={40}
+                keys={keys}
+                bulk={(chosen) => <SelectedDags dags={chosen.map(selectedOf)} />}
                 orderBy={orderBy}
                 onOrderBy={(value) => setSearch({ sort: value })}
                 footer={

@@ -3,6 +3,7 @@ import { useParams } from "@tanstack/react-router";
 import { Ellipsis } from "lucide-react";
 import { useState } from "react";
 import { commandOf } from "../../actions/command-text.ts";
+import { Note } from "../../actions/note.tsx";
 import { type RunAction, RunActionDialog } from "../../actions/run-actions.tsx";
 import { usePreferences } from "../../app/preferences.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -70,7 +71,7 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
             </span>
           </>
         }
-        facts={run.note === null ? undefined : <span>Note: {run.note}</span>}
+        facts={<Note of={address} note={run.note} />}
         actions={
           <>
             {run.state === "failed" && (
@@ -140,7 +141,11 @@ function OneRun({ address, run }: { readonly address: RunAddress; readonly run: 
         )}
       </div>
       {action !== null && (
-        <RunActionDialog action={action} runs={[address]} onClose={() => setAction(null)} />
+        <RunActionDialog
+          action={action}
+          runs={[{ ...address, state: run.state }]}
+          onClose={() => setAction(null)}
+        />
       )}
     </>
   );

@@ -1,7 +1,7 @@
 /** The task instances of a run as a table, with a selection for changes. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
 import { type Instance, instanceLabel } from "../../actions/instance-list.tsx";
+import { NoteMark } from "../../actions/note.tsx";
 import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -22,7 +22,6 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
   const state = textOf(search, "state");
   const q = textOf(search, "q");
   const order = textOf(search, "sort") ?? "start_date";
-  const [selected, setSelected] = useState<ReadonlyMap<string, Instance>>(new Map());
   const list = $api.useQuery(
     "get",
     "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances",
@@ -39,12 +38,6 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
     },
     { placeholderData: (before) => before },
   );
-  const columns = useMemo(() => COLUMNS, []);
-  const refs = [...selected.values()].map((each) => ({
-    ...address,
-    taskId: each.task_id,
-    mapIndex: each.map_index < 0 ? null : each.map_index,
-  }));
   return (
     <div className="flex min-h-0 min-w-0 flex-1 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 py-2">
@@ -66,7 +59,6 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
             </option>
           ))}
         </Select>
-        <SelectedTasks tasks={refs} />
       </div>
       <Loads query={list}>
         {({ task_instances: rows, total_entries: total }) =>
@@ -82,7 +74,7 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
             <div className="min-h-0 flex-1">
               <DataTable
                 label="Tasks"
-                columns={columns}
+                columns={COLUMNS}
                 rows={rows}
                 rowKey={({ id }) => id}
                 orderBy={order}
@@ -94,14 +86,15 @@ export function RunTasks({ address }: { readonly address: RunAddress }) {
                     search: row.map_index >= 0 ? { map: row.map_index } : {},
                   })
                 }
-                selection={{
-                  isSelected: ({ id }) => selected.has(id),
-                  onToggle: (changed, isOn) => {
-                    const next = new Map(selected);
-                    for (const row of changed) isOn ? next.set(row.id, row) : next.delete(row.id);
-                    setSelected(next);
-                  },
-                }}
+                bulk={(chosen) => (
+                  <SelectedTasks
+                    tasks={chosen.map(({ map_index, task_id }) => ({
+                      ...address,
+                      taskId: task_id,
+                      mapIndex: map_index < 0 ? null : map_index,
+                    }))}
+                  />
+                )}
                 footer={
                   (total ?? 0) > rows.length ? (
                     <span className="text-muted">
@@ -123,14 +116,17 @@ const COLUMNS: readonly Column<Instance>[] = [
     id: "task",
     header: "Task",
     cell: (row) => (
-      <Link
-        to="/dags/$dagId/runs/$runId/tasks/$taskId"
-        params={{ dagId: row.dag_id, runId: row.dag_run_id, taskId: row.task_id }}
-        search={row.map_index >= 0 ? { map: row.map_index } : {}}
-        className="link"
-      >
-        {instanceLabel(row)}
-      </Link>
+      <span className="flex min-w-0 items-center gap-2">
+        <Link
+          to="/dags/$dagId/runs/$runId/tasks/$taskId"
+          params={{ dagId: row.dag_id, runId: row.dag_run_id, taskId: row.task_id }}
+          search={row.map_index >= 0 ? { map: row.map_index } : {}}
+          className="link"
+        >
+          {instanceLabel(row)}
+        </Link>
+        <NoteMark note={row.note} />
+      </span>
     ),
   },
   { id: "state", header: "State", cell: ({ state }) => <StateBadge state={state} />, width: "150px" },

@@ -1,8 +1,9 @@
 /** The runs of all DAGs, newest first: what ran, what runs, what failed; changes of many at once. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
-import { type RunAction, RunActionDialog } from "../../actions/run-actions.tsx";
+import { useMemo } from "react";
+import { NoteMark } from "../../actions/note.tsx";
+import { SelectedRuns } from "../../actions/selected-runs.tsx";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { dagPath, runPath } from "../../app/paths.ts";
@@ -11,7 +12,6 @@ import { StateBadge } from "../../state/glyph.tsx";
 import { serverNow } from "../../time/clock.ts";
 import { bounded, count } from "../../time/format.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
-import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { ListFooter } from "../../ui/list-footer.tsx";
 import { PageHeader } from "../../ui/page.tsx";
@@ -32,8 +32,6 @@ export default function RunsPage() {
   const navigate = useNavigate();
   const filter = readFilter((name) => textOf(search, name));
   const orderBy = textOf(search, "sort") ?? "-id";
-  const [selected, setSelected] = useState<ReadonlyMap<string, Run>>(new Map());
-  const [action, setAction] = useState<RunAction | null>(null);
   const { dag, kind, span, states } = filter;
   // As old as the filter: the list would else be another one with each drawing.
   const since = useMemo(
@@ -74,12 +72,6 @@ export default function RunsPage() {
   );
   const rows = read.map(live.now).filter((run) => run !== null);
   const total = list.data?.pages[0]?.total_entries ?? null;
-  const chosen = [...selected.values()];
-  const open = chosen.filter(({ state }) => state === "running" || state === "queued");
-  const refs = (action === "cancel" ? open : chosen).map((run) => ({
-    dagId: run.dag_id,
-    runId: run.dag_run_id,
-  }));
   return (
     <>
       <PageHeader
@@ -93,29 +85,6 @@ export default function RunsPage() {
               </span>
             )}
           </>
-        }
-        actions={
-          selected.size > 0 && (
-            <>
-              <span className="text-muted">{count(selected.size)} selected</span>
-              <Button onClick={() => setAction("retry")}>Run failed tasks again…</Button>
-              <Button onClick={() => setAction("clear")}>Clear…</Button>
-              <Button onClick={() => setAction("mark")}>Mark as…</Button>
-              {open.length > 0 && (
-                <Button kind="danger" onClick={() => setAction("cancel")}>
-                  Cancel {count(open.length)}…
-                </Button>
-              )}
-              {open.length === 0 && (
-                <Button kind="danger" onClick={() => setAction("delete")}>
-                  Delete…
-                </Button>
-              )}
-              <Button kind="quiet" onClick={() => setSelected(new Map())}>
-                Deselect
-              </Button>
-            </>
-          )
         }
       />
       <RunFilters filter={filter} onChange={setSearch} />
@@ -145,14 +114,7 @@ export default function RunsPage() {
                 orderBy={orderBy}
                 onOrderBy={(sort) => setSearch({ sort })}
                 onOpen={(run) => void navigate({ to: runPath(run.dag_id, run.dag_run_id) })}
-                selection={{
-                  isSelected: (run) => selected.has(runKey(run)),
-                  onToggle: (changed, isOn) => {
-                    const next = new Map(selected);
-                    for (const run of changed) isOn ? next.set(runKey(run), run) : next.delete(runKey(run));
-                    setSelected(next);
-                  },
-                }}
+                bulk={(chosen) => <SelectedRuns runs={chosen} />}
                 footer={
                   <ListFooter
                     shown={rows.length}
@@ -167,16 +129,6 @@ export default function RunsPage() {
           )
         }
       </Loads>
-      {action !== null && (
-        <RunActionDialog
-          action={action}
-          runs={refs}
-          onClose={() => {
-            setAction(null);
-            setSelected(new Map());
-          }}
-        />
-      )}
     </>
   );
 }
@@ -213,10 +165,15 @@ const COLUMNS: readonly Column<Run>[] = [
     header: "Run",
     cell: ({ dag_id, dag_run_id, note }) => (
       <span className="flex min-w-0 items-center gap-2">
-        <Link to={runPath(dag_id, dag_run_id)} className="link truncate font-mono" title={note ?? undefined}>
+        <Link to={runPath(dag_id, dag_run_id)} className="link truncate font-mono">
           {dag_run_id}
         </Link>
-        {note !== null && <span className="truncate text-muted">{note}</span>}
+        <NoteMark note={note} />
+        {note !== null && (
+          <span aria-hidden className="truncate text-muted">
+            {note}
+          </span>
+        )}
       </span>
     ),
   },

@@ -1,8 +1,8 @@
 /** The instances of a mapped task: how many in which state, and each of them. */
 import { Link, useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
-import type { TaskRef } from "../../actions/commands.ts";
+import { useMemo } from "react";
 import { instanceLabel } from "../../actions/instance-list.tsx";
+import { NoteMark } from "../../actions/note.tsx";
 import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { $api } from "../../api/client.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -25,7 +25,6 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
   const state = textOf(search, "state");
   const label = textOf(search, "label");
   const order = textOf(search, "order") ?? "map_index";
-  const [selected, setSelected] = useState<ReadonlySet<number>>(new Set());
   const list = $api.useQuery(
     "get",
     "/api/v2/dags/{dag_id}/dagRuns/{dag_run_id}/taskInstances/{task_id}/listMapped",
@@ -43,7 +42,6 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
     { placeholderData: (before) => before },
   );
   const columns = useMemo(() => columnsOf(address), [address]);
-  const refs: TaskRef[] = [...selected].map((mapIndex) => ({ ...address, mapIndex }));
   return (
     <div className="flex min-h-0 flex-1 flex-col">
       <div className="flex flex-wrap items-center gap-2 px-4 pb-2">
@@ -87,7 +85,6 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
             />
           </label>
         </form>
-        <SelectedTasks tasks={refs} />
       </div>
       <Loads query={list}>
         {({ task_instances: rows, total_entries: total }) => (
@@ -105,14 +102,9 @@ export function MappedList({ address }: { readonly address: TaskAddress }) {
                   search: (() => ({ map: row.map_index })) as never,
                 })
               }
-              selection={{
-                isSelected: (row) => selected.has(row.map_index),
-                onToggle: (changed, isOn) => {
-                  const next = new Set(selected);
-                  for (const row of changed) isOn ? next.add(row.map_index) : next.delete(row.map_index);
-                  setSelected(next);
-                },
-              }}
+              bulk={(chosen) => (
+                <SelectedTasks tasks={chosen.map((row) => ({ ...address, mapIndex: row.map_index }))} />
+              )}
               footer={
                 (total ?? 0) > rows.length ? (
                   <span className="text-muted">
@@ -136,14 +128,17 @@ function columnsOf(address: TaskAddress): Column<Instance>[] {
       header: "Instance",
       sort: "map_index",
       cell: (row) => (
-        <Link
-          to="/dags/$dagId/runs/$runId/tasks/$taskId"
-          params={{ dagId: address.dagId, runId: address.runId, taskId: address.taskId }}
-          search={{ map: row.map_index }}
-          className="link font-mono"
-        >
-          {instanceLabel(row)}
-        </Link>
+        <span className="flex min-w-0 items-center gap-2">
+          <Link
+            to="/dags/$dagId/runs/$runId/tasks/$taskId"
+            params={{ dagId: address.dagId, runId: address.runId, taskId: address.taskId }}
+            search={{ map: row.map_index }}
+            className="link font-mono"
+          >
+            {instanceLabel(row)}
+          </Link>
+          <NoteMark note={row.note} />
+        </span>
       ),
     },
     { id: "index", header: "#", cell: (row) => row.map_index, numeric: true, width: "70px", from: "sm" },

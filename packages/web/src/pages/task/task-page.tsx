@@ -3,6 +3,7 @@ import { useParams } from "@tanstack/react-router";
 import { Ellipsis } from "lucide-react";
 import { useState } from "react";
 import { instanceLabel } from "../../actions/instance-list.tsx";
+import { Note } from "../../actions/note.tsx";
 import { ClearTasks, MarkTasks } from "../../actions/task-actions.tsx";
 import { ApiProblem } from "../../api/problem.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -191,7 +192,7 @@ function InstancePage({
             </span>
           </>
         }
-        facts={instance.note === null ? undefined : <span>Note: {instance.note}</span>}
+        facts={<Note of={address} note={instance.note} />}
         actions={
           <>
             <Button onClick={() => setDialog({ kind: "clear", latest: false })}>Clear…</Button>

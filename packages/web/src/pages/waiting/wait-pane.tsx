@@ -1,10 +1,11 @@
 import { Link } from "@tanstack/react-router";
+import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { runPath, taskPath } from "../../app/paths.ts";
 import { Ago, Exact } from "../../time/time.tsx";
 import { Copyable } from "../../ui/copy.tsx";
 import { Facts } from "../../ui/page.tsx";
 import { Pane } from "../../ui/pane.tsx";
-import { kindName, type Wait } from "./wait.ts";
+import { kindName, taskOf, type Wait } from "./wait.ts";
 
 /** One wait: what it waits for, who looks after it, and what ends it. */
 export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onClose: () => void }) {
@@ -62,6 +63,9 @@ export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onCl
             ))}
           </ul>
         )}
+        <p className="flex flex-wrap gap-2">
+          <SelectedTasks tasks={[taskOf(wait)]} />
+        </p>
         <section className="flex flex-col gap-1.5">
           <h3>Arguments</h3>
           <pre className="overflow-auto rounded-md border border-line bg-raised p-2 whitespace-pre-wrap">
@@ -71,7 +75,6 @@ export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onCl
         <section className="flex flex-col gap-1.5">
           <h3>On the command line</h3>
           <Copyable text={`tradewind tasks why ${dag} ${run} ${task}${map}`} />
-          <Copyable text={`tradewind tasks mark ${dag} ${run} ${task} skipped${map}`} />
         </section>
       </div>
     </Pane>

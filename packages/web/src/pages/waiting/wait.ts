@@ -1,3 +1,4 @@
+import type { TaskRef } from "../../actions/commands.ts";
 import type { components } from "../../api/schema.gen.ts";
 
 export type Wait = components["schemas"]["Wait"];
@@ -10,4 +11,13 @@ export function waitKey({ trigger_id, dag_run_id, task_id, map_index }: Wait): s
 /** `tradewind.file` → `file`; kinds of users keep their name. */
 export function kindName(kind: string): string {
   return kind.replace(/^tradewind\./, "").replaceAll("_", " ");
+}
+
+export function taskOf({ dag_id, dag_run_id, map_index, task_id }: Wait): TaskRef {
+  return {
+    dagId: dag_id,
+    runId: dag_run_id,
+    taskId: task_id,
+    mapIndex: map_index < 0 ? null : map_index,
+  };
 }

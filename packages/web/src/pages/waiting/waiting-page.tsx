@@ -2,6 +2,7 @@
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
+import { SelectedTasks } from "../../actions/selected-tasks.tsx";
 import { $api } from "../../api/client.ts";
 import { runPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
@@ -16,7 +17,7 @@ import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { SortSelect } from "../../ui/sort-select.tsx";
 import { TaskLink } from "../../ui/task-link.tsx";
-import { kindName, type Wait, waitKey } from "./wait.ts";
+import { kindName, taskOf, type Wait, waitKey } from "./wait.ts";
 import { WaitPane } from "./wait-pane.tsx";
 
 const PAGE = 100;
@@ -103,6 +104,7 @@ export default function WaitingPage() {
             rowKey={waitKey}
             onOpen={(row) => setSearch({ wait: waitKey(row) })}
             isOpen={(row) => waitKey(row) === open}
+            bulk={(chosen) => <SelectedTasks tasks={chosen.map(taskOf)} />}
           />
         </div>
         {shown && <WaitPane wait={shown} onClose={() => setSearch({ wait: undefined })} />}
