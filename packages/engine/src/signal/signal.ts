@@ -4,7 +4,7 @@ import { RESERVED_NAMESPACES } from "@tradewind/sdk/signal-names";
 import { likePattern } from "../model/signal/signal-names.ts";
 import { EngineError } from "../service/errors.ts";
 import type { LogPosition } from "../store/signal/signals-position.ts";
-import type { LogFilter, SignalRow } from "../store/signal/signals-read.ts";
+import { type LogFilter, type SignalRow, sentAt } from "../store/signal/signals-read.ts";
 
 export interface Signal {
   readonly namespace: string;
@@ -68,7 +68,7 @@ export function signalOf(row: SignalRow): Signal {
     value: row.value,
     version: row.id,
     sender: row.sender,
-    time: row.created_at,
+    time: sentAt(row),
     position: `${row.tx}-${row.id}`,
   };
 }

@@ -7,7 +7,7 @@ import type { Connection, Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { type SignalDraft, sendSignals } from "./signals.ts";
 import { type LogPosition, laterPosition, logEnd } from "./signals-position.ts";
-import type { LogEndRow, SignalRow } from "./signals-read.ts";
+import { type LogEndRow, SIGNAL_COLUMNS, type SignalRow } from "./signals-read.ts";
 
 export interface BridgeHold {
   readonly service: string;
@@ -76,7 +76,7 @@ const SENT_BY_TASKS = statement(
   "bridge-sent-by-tasks",
   `SELECT b.tx AS end_tx, b.id AS end_id, s.* FROM ${logEnd()} AS b
    LEFT JOIN LATERAL (
-     SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s
+     SELECT ${SIGNAL_COLUMNS} FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id) AND s.sender LIKE 'task:%' AND s.namespace <> ALL($3::text[])
      ORDER BY s.tx, s.id LIMIT $4
    ) AS s ON true

@@ -2,7 +2,7 @@
 import type { Connection } from "../database/database.ts";
 import { adhoc } from "../database/statement.ts";
 import { Conditions, type Range } from "../page/query.ts";
-import type { SignalRow } from "./signals-read.ts";
+import { SIGNAL_COLUMNS, type SignalRow } from "./signals-read.ts";
 
 export interface SignalQuery {
   /** LIKE patterns. */
@@ -33,7 +33,7 @@ export async function listSignals(connection: Connection, query: SignalQuery): P
   const order = query.descending ? "DESC" : "ASC";
   return connection.rows<SignalRow>(
     adhoc(
-      `SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s ${where}
+      `SELECT ${SIGNAL_COLUMNS} FROM signal s ${where}
        ORDER BY s.id ${order} LIMIT ${Math.trunc(query.limit)}`,
     ),
     where.values,

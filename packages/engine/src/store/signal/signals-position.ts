@@ -19,9 +19,9 @@ export interface LogStart {
 
 export const LOG_BEGIN: LogPosition = { tx: "0", id: 0 };
 
-/** SQL: microseconds since 1970. A `Date` has milliseconds only, which cannot distinguish two signals. */
+/** SQL: microseconds since 1970, which a float8 holds exactly. */
 export function micros(column: string): string {
-  return `(extract(epoch FROM ${column}) * 1000000)::bigint`;
+  return `(date_part('epoch', ${column}) * 1000000)::bigint`;
 }
 
 export function comparePositions(a: LogPosition, b: LogPosition): number {

@@ -22,8 +22,12 @@ export interface SignalRow {
   readonly key: string;
   readonly value: Json;
   readonly sender: string;
-  readonly created_at: Date;
+  /** Microseconds since 1970: a `Date` has milliseconds only, which cannot distinguish two signals. */
   readonly created_micros: number;
+}
+
+export function sentAt({ created_micros: micros }: SignalRow): Date {
+  return new Date(micros / 1_000);
 }
 
 /** A row of the log as conditions are evaluated against it. */
@@ -86,15 +90,16 @@ export interface LogEnd {
   readonly isHeld: boolean;
 }
 
-const COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at, ${micros("s.created_at")} AS created_micros`;
+/** SQL: the columns of a `SignalRow` of signal `s`. */
+export const SIGNAL_COLUMNS = `s.id, s.tx, s.namespace, s.key, s.value, s.sender, ${micros("s.created_at")} AS created_micros`;
 
 /** Index: signal_position. Returns at least one row, for the end of the log. */
 const READ_LOG = statement(
   "signal-read-log",
-  `SELECT b.tx AS end_tx, b.id AS end_id, b.held, ${COLUMNS}
+  `SELECT b.tx AS end_tx, b.id AS end_id, b.held, s.*
    FROM ${heldEnd(["$5::xid8", "$6::bigint"], ["$1::xid8", "$2"])} AS b
    LEFT JOIN LATERAL (
-     SELECT ${COLUMNS} FROM signal s
+     SELECT ${SIGNAL_COLUMNS} FROM signal s
      WHERE (s.tx, s.id) > ($1::xid8, $2) AND (s.tx, s.id) <= (b.tx, b.id)
        AND ($3::text[] IS NULL OR s.namespace = ANY($3))
      ORDER BY s.tx, s.id LIMIT $4
@@ -118,9 +123,9 @@ const READ_MATCHING = statement(
        AND ($10::bigint IS NULL OR m.id > $10) AND ($11::timestamptz IS NULL OR m.created_at >= $11)
      ORDER BY m.tx, m.id LIMIT $6
    )
-   SELECT ${COLUMNS}, NULL::bigint AS looked FROM found f JOIN signal s ON s.id = f.id
+   SELECT ${SIGNAL_COLUMNS}, NULL::bigint AS looked FROM found f JOIN signal s ON s.id = f.id
    UNION ALL
-   SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
+   SELECT l.id, l.tx, NULL, NULL, NULL, NULL, NULL, (SELECT count(*) FROM seen)
    FROM (SELECT id, tx FROM seen ORDER BY tx DESC, id DESC LIMIT 1) AS l`,
 );
 
@@ -144,7 +149,7 @@ const READ_SMALL = statement(
 /** Index: signal_key. */
 const READ_KEY = statement(
   "signal-read-key",
-  `SELECT ${COLUMNS} FROM signal s
+  `SELECT ${SIGNAL_COLUMNS} FROM signal s
    WHERE s.namespace = $1 AND s.namespace NOT IN ('task', 'run') AND s.key = $2 AND s.id >= $3
      AND (s.tx, s.id) <= ($4::xid8, $5) AND ($6::text IS NULL OR s.sender = $6)
    ORDER BY s.id LIMIT $7`,
@@ -153,7 +158,7 @@ const READ_KEY = statement(
 /** Index: signal_pkey. Signals of the engine are not indexed by key. */
 const READ_SYSTEM_KEY = statement(
   "signal-read-system-key",
-  `SELECT ${COLUMNS} FROM signal s
+  `SELECT ${SIGNAL_COLUMNS} FROM signal s
    WHERE s.namespace = $1 AND s.key = $2 AND s.id >= $3
      AND (s.tx, s.id) <= ($4::xid8, $5) AND ($6::text IS NULL OR s.sender = $6)
    ORDER BY s.id LIMIT $7`,
@@ -164,7 +169,7 @@ const LATEST = statement(
   "signal-latest",
   `SELECT l.* FROM unnest($2::text[]) AS k(key)
    JOIN LATERAL (
-     SELECT ${COLUMNS} FROM signal s
+     SELECT ${SIGNAL_COLUMNS} FROM signal s
      WHERE s.namespace = $1 AND s.namespace NOT IN ('task', 'run') AND s.key = k.key
      ORDER BY s.id DESC LIMIT 1
    ) AS l ON true`,

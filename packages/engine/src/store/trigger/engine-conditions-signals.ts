@@ -5,7 +5,14 @@
 import { type Connection, call, type Database } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import type { LogPosition } from "../signal/signals-position.ts";
-import { endOf, heldEnd, type LogEndRow, readFar, type SignalRow } from "../signal/signals-read.ts";
+import {
+  endOf,
+  heldEnd,
+  type LogEndRow,
+  readFar,
+  SIGNAL_COLUMNS,
+  type SignalRow,
+} from "../signal/signals-read.ts";
 
 export interface SignalKey {
   readonly namespace: string;
@@ -32,7 +39,7 @@ const READ_KEYS = statement(
   "engine-read-keys",
   `SELECT u.at, s.* FROM unnest($1::int[], $2::text[], $3::text[], $4::bigint[]) AS u(at, namespace, key, after)
    CROSS JOIN LATERAL (
-     SELECT s.id, s.tx, s.namespace, s.key, s.value, s.sender, s.created_at FROM signal s
+     SELECT ${SIGNAL_COLUMNS} FROM signal s
      WHERE s.namespace = u.namespace AND s.namespace NOT IN ('task', 'run') AND s.key = u.key AND s.id > u.after
      ORDER BY s.id LIMIT $5) AS s
    ORDER BY u.at, s.id`,

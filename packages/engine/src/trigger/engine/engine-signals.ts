@@ -16,7 +16,7 @@ import {
   type LogPosition,
   startSince,
 } from "../../store/signal/signals-position.ts";
-import { readMatching, type SignalRow, signalFacts } from "../../store/signal/signals-read.ts";
+import { readMatching, type SignalRow, sentAt, signalFacts } from "../../store/signal/signals-read.ts";
 import {
   logHead,
   positionsOf,
@@ -262,7 +262,7 @@ function leave<From>(groups: Map<string, Group<From>>, name: string, id?: number
 }
 
 function fits({ args, since }: Wait<unknown>, row: SignalRow, facts: SignalFacts): boolean {
-  return row.created_at >= since && fitsWait(args, facts);
+  return sentAt(row) >= since && fitsWait(args, facts);
 }
 
 function earliest(waits: readonly Wait<unknown>[]): Date {

@@ -7,8 +7,7 @@ import { type GatheredRun, gather, loadGathered, portions, storedGathered } from
 import { type AssetEventRow, readEvents } from "../../store/asset/asset-events.ts";
 import type { Database } from "../../store/database/database.ts";
 import type { ScheduleMove, ScheduleRun } from "../../store/signal/signal-schedules.ts";
-import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../../store/signal/signals-read.ts";
+import { type SignalRow, sentAt, signalFacts } from "../../store/signal/signals-read.ts";
 import { type CompiledSchedule, isWithin, partOfRunId } from "./signal-schedules-runs.ts";
 
 /** Limited because every task of the run receives the conf. */
@@ -23,7 +22,7 @@ export async function gathered(
   { isEnd, signals }: { readonly signals: readonly SignalRow[]; readonly isEnd: boolean },
 ): Promise<Omit<ScheduleMove, "to"> | null> {
   const how = terms.gather!;
-  const inTime = signals.filter(({ created_at }) => isWithin(terms, created_at)).map(signalFacts);
+  const inTime = signals.filter((row) => isWithin(terms, sentAt(row))).map(signalFacts);
   const before = loadGathered(condition, how, stored);
   const { heard, runs, state } = gather(condition, how, before, { signals: inTime, isEnd, most: MAX_EVENTS });
   if (heard === 0 && runs.length === 0) return null;

@@ -12,8 +12,7 @@ import {
 } from "../../model/index.ts";
 import type { ScheduleMove } from "../../store/signal/signal-schedules.ts";
 import type { ScheduleTerms } from "../../store/signal/signal-schedules-publish.ts";
-import type { SignalRow } from "../../store/signal/signals-read.ts";
-import { signalFacts } from "../../store/signal/signals-read.ts";
+import { type SignalRow, sentAt, signalFacts } from "../../store/signal/signals-read.ts";
 
 /** A schedule with its condition, which keeps the values of signals. */
 export interface CompiledSchedule {
@@ -32,7 +31,7 @@ export function firings(
   let state: ConditionState = loadState(condition, stored);
   let heard = 0;
   for (const row of signals) {
-    if (!isWithin(terms, row.created_at)) continue;
+    if (!isWithin(terms, sentAt(row))) continue;
     const next = advance(condition, state, { kind: "signal", ...signalFacts(row) }, NO_RUN);
     if (next.state === state && !next.fired) continue;
     heard++;
