@@ -11,6 +11,7 @@ beforeAll(async () => {
   await site.run("orders", "broken");
   await site.run("orders", "broken_too");
   await site.run("lines", "many");
+  await site.run("grouped", "folded");
 }, 120_000);
 afterAll(() => site?.close());
 
@@ -58,6 +59,34 @@ describe("the log of a task", () => {
     await main(page).getByRole("button", { name: "Lines around" }).click();
     await log(page).getByText("row 4499", { exact: false }).first().waitFor();
     await log(page).getByText("⋯ 993 lines").first().waitFor();
+    await page.context().close();
+  });
+
+  it("folds groups, and unfolds the one of a match", async () => {
+    const page = await site.visit("/dags/grouped/runs/folded/tasks/load");
+    const title = (name: string) => log(page).getByRole("button", { name });
+    await title("Load a.csv").and(page.locator("[aria-expanded=false]")).waitFor();
+    // It contains an error.
+    await title("Load b.csv").and(page.locator("[aria-expanded=true]")).waitFor();
+    expect(await log(page).getByText("::endgroup::").count()).toBe(0);
+    await main(page).getByRole("searchbox").fill("a.csv part 7");
+    await log(page).getByText("a.csv part 7").waitFor();
+    await title("Load a.csv").click();
+    await log(page).getByText("a.csv part 7").waitFor({ state: "detached" });
+    await main(page).getByRole("button", { name: "Unfold all groups" }).click();
+    await log(page).getByText("a.csv part 8").waitFor();
+    await page.goto("/dags/grouped/runs/folded/tasks/load?line=5");
+    await log(page).getByText("a.csv part 2").waitFor();
+    await page.context().close();
+  });
+
+  it("shows only the lines of a source", async () => {
+    const page = await site.visit("/dags/grouped/runs/folded/tasks/load");
+    await main(page).getByRole("button", { name: "Source: any" }).click();
+    await page.getByRole("menuitemradio", { name: "stderr" }).click();
+    await page.waitForURL(/source=stderr/);
+    await log(page).getByText("b.csv has no header").waitFor();
+    expect(await log(page).locator("[data-line]").count()).toBe(1);
     await page.context().close();
   });
 

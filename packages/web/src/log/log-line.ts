@@ -6,7 +6,7 @@ export interface LogLine {
   readonly at: number | null;
   readonly level: Level;
   readonly source: string;
-  /** With escape sequences, without what a carriage return overwrote. */
+  /** With escape sequences, without what a carriage return overwrote. Of a line that begins a group, the title. */
   readonly message: string;
   /** As JSON; "" without fields. */
   readonly fields: string;
@@ -16,10 +16,12 @@ export const LEVELS = ["debug", "info", "warn", "error"] as const;
 export type Level = (typeof LEVELS)[number];
 
 /** Bits of a byte of the index. */
-export const KIND = { level: 3, source: 12, trigger: 16 } as const;
+export const KIND = { level: 3, source: 12, trigger: 16, group: 32, endGroup: 64 } as const;
 
 /** A line longer than this is shown up to here. */
 export const SHOWN_LENGTH = 2_000;
+
+const GROUP = /^::(?:end)?group::/;
 
 export function parseLine(stored: string): LogLine {
   try {
@@ -28,7 +30,7 @@ export function parseLine(stored: string): LogLine {
       at: Date.parse(t),
       level: LEVELS.includes(level) ? level : "info",
       source: String(source),
-      message: overwritten(String(message)),
+      message: overwritten(String(message)).replace(GROUP, ""),
       fields: fields === undefined ? "" : JSON.stringify(fields),
     };
   } catch {

@@ -1,5 +1,7 @@
 /** One line of a log: its number as a link, time, level, and the text with its colours and matches. */
+import { ChevronDown, ChevronRight } from "lucide-react";
 import { memo } from "react";
+import { count } from "../time/format.ts";
 import { cx } from "../ui/class-names.ts";
 import { KIND, type LogLine, occurrences, SHOWN_LENGTH, shownText } from "./log-line.ts";
 import { type Kind, kindOf } from "./log-rows.ts";
@@ -31,6 +33,13 @@ export interface LogRowProps {
   readonly isMatch: boolean;
   readonly isMarked: boolean;
   readonly isSelected: boolean;
+  /** Of the groups around it. */
+  readonly depth: number;
+  /** Null: the line is not the title of a group. */
+  readonly folded: boolean | null;
+  /** Lines of its group. */
+  readonly inside: number;
+  readonly onFold: (number: number, folded: boolean) => void;
   readonly onMark: (number: number, extend: boolean) => void;
   readonly onOpen: (number: number) => void;
 }
@@ -45,10 +54,16 @@ export const LogRow = memo(function LogRow({
   isMatch,
   isMarked,
   isSelected,
+  depth,
+  folded,
+  inside,
+  onFold,
   onMark,
   onOpen,
 }: LogRowProps) {
   const name = kindOf(kind);
+  // A title has its arrow before it, at the place where the lines around it begin.
+  const indent = depth + (folded === null ? 0 : 1);
   const isError = (kind & KIND.level) === 3;
   return (
     <div
@@ -83,6 +98,7 @@ export const LogRow = memo(function LogRow({
       <span className={cx("w-13 shrink-0 select-none max-sm:hidden", KIND_TEXT[name])}>{WORDS[name]}</span>
       <span
         data-text
+        style={indent > 0 ? { paddingLeft: `${indent * 18}px` } : undefined}
         className={cx(
           "min-w-0 flex-1",
           wraps ? "break-all whitespace-pre-wrap" : "whitespace-pre",
@@ -93,8 +109,29 @@ export const LogRow = memo(function LogRow({
           <span aria-hidden className="text-faint">
             …
           </span>
-        ) : (
+        ) : folded === null ? (
           <LineText line={line} wanted={wanted} onOpen={() => onOpen(number)} />
+        ) : (
+          <>
+            <button
+              type="button"
+              aria-expanded={!folded}
+              onClick={() => onFold(number, !folded)}
+              className="-ml-4.5 inline-flex items-center gap-1 text-left font-semibold select-text hover:text-accent"
+            >
+              {folded ? (
+                <ChevronRight aria-hidden className="size-3.5" />
+              ) : (
+                <ChevronDown aria-hidden className="size-3.5" />
+              )}
+              <LineText line={line} wanted={wanted} onOpen={() => onOpen(number)} />
+            </button>
+            {folded && (
+              <span className="pl-2 font-sans text-sm text-faint select-none">
+                {count(inside)} {inside === 1 ? "line" : "lines"}
+              </span>
+            )}
+          </>
         )}
       </span>
     </div>

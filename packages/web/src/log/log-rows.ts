@@ -1,4 +1,4 @@
-/** Which lines of a log are shown, in rows: all, or those of some levels with lines around them. Pure. */
+/** Which lines of a log are shown, in rows: all, or those of some levels or a source with lines around them. Pure. */
 import { KIND, LEVELS, type Level } from "./log-line.ts";
 
 export interface LogRows {
@@ -18,6 +18,20 @@ export function kindOf(byte: number): Kind {
   return (byte & KIND.trigger) !== 0 ? "trigger" : LEVELS[byte & KIND.level]!;
 }
 
+/** By the number in bits 2 and 3. */
+export const SOURCES = ["task", "stdout", "stderr", "engine"] as const;
+export type Source = (typeof SOURCES)[number];
+
+function sourceOf(byte: number): Source {
+  return SOURCES[(byte & KIND.source) >> 2]!;
+}
+
+export interface Filter {
+  /** Null: all. */
+  readonly kinds: ReadonlySet<Kind> | null;
+  readonly source: Source | null;
+}
+
 export function allRows(lines: number): LogRows {
   return {
     count: lines,
@@ -27,14 +41,15 @@ export function allRows(lines: number): LogRows {
   };
 }
 
-export function filteredRows(kinds: Uint8Array, shown: ReadonlySet<Kind>, context: number): LogRows {
-  const wanted = new Uint8Array(32);
-  for (let byte = 0; byte < 32; byte += 1) wanted[byte] = shown.has(kindOf(byte)) ? 1 : 0;
+export function filteredRows(bytes: Uint8Array, { kinds, source }: Filter, context: number): LogRows {
+  const wanted = Uint8Array.from({ length: 128 }, (_, byte) =>
+    (kinds === null || kinds.has(kindOf(byte))) && (source === null || sourceOf(byte) === source) ? 1 : 0,
+  );
   const rows: number[] = [];
   let next = 0;
   let until = -1;
-  for (let line = 0; line < kinds.length; line += 1) {
-    if (wanted[kinds[line]!] === 0) {
+  for (let line = 0; line < bytes.length; line += 1) {
+    if (wanted[bytes[line]!] === 0) {
       if (line <= until) {
         rows.push(line);
         next = line + 1;
@@ -47,7 +62,7 @@ export function filteredRows(kinds: Uint8Array, shown: ReadonlySet<Kind>, contex
     next = line + 1;
     until = line + context;
   }
-  if (next < kinds.length) rows.push(next - kinds.length);
+  if (next < bytes.length) rows.push(next - bytes.length);
   return {
     count: rows.length,
     at: (row) => rows[row]!,

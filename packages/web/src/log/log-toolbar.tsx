@@ -1,11 +1,22 @@
 /** What of a log is shown, and how. */
-import { ArrowDownToLine, Clock, Copy, Download, UnfoldVertical, WrapText } from "lucide-react";
+import {
+  ArrowDownToLine,
+  ChevronDown,
+  ChevronsDownUp,
+  ChevronsUpDown,
+  Clock,
+  Copy,
+  Download,
+  UnfoldVertical,
+  WrapText,
+} from "lucide-react";
 import type { ReactNode } from "react";
 import { count } from "../time/format.ts";
 import { Button, IconButton } from "../ui/button.tsx";
 import { cx } from "../ui/class-names.ts";
+import { Menu, MenuLabel, MenuRadio } from "../ui/menu.tsx";
 import { KIND_TEXT } from "./log-row.tsx";
-import type { Kind } from "./log-rows.ts";
+import { type Kind, SOURCES, type Source } from "./log-rows.ts";
 
 const SHOWN: readonly (readonly [Kind, string])[] = [
   ["error", "Error"],
@@ -15,12 +26,26 @@ const SHOWN: readonly (readonly [Kind, string])[] = [
   ["trigger", "Trigger"],
 ];
 
+const SOURCE_WORDS: Readonly<Record<Source, string>> = {
+  task: "ctx.log",
+  stdout: "stdout",
+  stderr: "stderr",
+  engine: "Tradewind",
+};
+
 export interface LogToolbarProps {
   readonly search: ReactNode;
   readonly counts: Readonly<Record<Kind, number>>;
   /** Null: all. */
   readonly kinds: ReadonlySet<Kind> | null;
   readonly onKinds: (kinds: ReadonlySet<Kind> | null) => void;
+  readonly source: Source | null;
+  readonly onSource: (source: Source | null) => void;
+  /** Null: nothing can be folded. */
+  readonly folding: {
+    readonly someFolded: boolean;
+    readonly foldAll: (folded: boolean) => void;
+  } | null;
   readonly hasContext: boolean;
   readonly onContext: (hasContext: boolean) => void;
   readonly wraps: boolean;
@@ -67,7 +92,29 @@ export function LogToolbar(props: LogToolbarProps) {
             </button>
           ))}
         </div>
-        {kinds !== null && (
+        <Menu
+          align="start"
+          trigger={
+            <Button
+              aria-label={`Source: ${props.source === null ? "any" : SOURCE_WORDS[props.source]}`}
+              className={cx("h-6.5 font-normal", props.source !== null && "bg-accent-soft")}
+            >
+              {props.source === null ? "Source" : SOURCE_WORDS[props.source]}
+              <ChevronDown aria-hidden />
+            </Button>
+          }
+        >
+          <MenuLabel>Only lines written by</MenuLabel>
+          <MenuRadio
+            value={props.source ?? "any"}
+            onChange={(value) => props.onSource(SOURCES.find((each) => each === value) ?? null)}
+            options={[
+              { value: "any", label: "Any source" },
+              ...SOURCES.map((each) => ({ value: each, label: SOURCE_WORDS[each] })),
+            ]}
+          />
+        </Menu>
+        {(kinds !== null || props.source !== null) && (
           <Toggle
             on={props.hasContext}
             onChange={props.onContext}
@@ -76,11 +123,19 @@ export function LogToolbar(props: LogToolbarProps) {
           />
         )}
         <div className="ml-auto flex items-center gap-1">
-          <Toggle on={props.wraps} onChange={props.onWraps} label="Wrap" icon={<WrapText />} />
+          {props.folding !== null && (
+            <IconButton
+              label={props.folding.someFolded ? "Unfold all groups" : "Fold all groups"}
+              onClick={() => props.folding?.foldAll(!props.folding.someFolded)}
+            >
+              {props.folding.someFolded ? <ChevronsUpDown /> : <ChevronsDownUp />}
+            </IconButton>
+          )}
+          <Toggle on={props.wraps} onChange={props.onWraps} label="Wrap lines" icon={<WrapText />} />
           <Toggle
             on={props.hasTime}
             onChange={props.onTime}
-            label="Time"
+            label="Times"
             icon={<Clock />}
             className="max-sm:hidden"
           />
@@ -92,7 +147,7 @@ export function LogToolbar(props: LogToolbarProps) {
             title="Show the end, and stay there (End)"
           >
             <ArrowDownToLine aria-hidden />
-            <span className="@max-4xl:sr-only">Follow</span>
+            <span className="@max-3xl:sr-only">Follow</span>
           </Button>
           <IconButton label="Download as text" onClick={props.onDownload}>
             <Download />
@@ -123,11 +178,12 @@ function Toggle({
     <Button
       kind="quiet"
       aria-pressed={on}
+      title={label}
       className={cx(on && "bg-hover text-text", className)}
       onClick={() => onChange(!on)}
     >
       {icon}
-      <span className="@max-4xl:sr-only">{label}</span>
+      <span className="@max-3xl:sr-only">{label}</span>
     </Button>
   );
 }

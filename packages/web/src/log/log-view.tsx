@@ -13,20 +13,21 @@ import { messageOf } from "../api/problem.ts";
 import { usePreferences } from "../app/preferences.ts";
 import { textOf, useSearchState } from "../app/search.ts";
 import { bytes, clock, count } from "../time/format.ts";
-import { Button } from "../ui/button.tsx";
 import { copyText } from "../ui/copy.tsx";
-import { Dialog } from "../ui/dialog.tsx";
 import { Failure, Loading, Stale } from "../ui/panels.tsx";
 import { cutLines, ordered, type Point, pointOf } from "./copied-text.ts";
-import { datedText, plainText, shownText } from "./log-line.ts";
+import { foldedRows, groupAt } from "./log-groups.ts";
+import { datedText, plainText } from "./log-line.ts";
 import type { LogModel } from "./log-model.ts";
 import { LogRow } from "./log-row.tsx";
-import { allRows, filteredRows, KINDS, type Kind, kindOf } from "./log-rows.ts";
+import { filteredRows, KINDS, type Kind, kindOf, SOURCES } from "./log-rows.ts";
 import { LogScroller, type ScrollerHandle } from "./log-scroller.tsx";
 import { LogSearch, matchFrom, useLogSearch } from "./log-search.tsx";
 import { LogToolbar } from "./log-toolbar.tsx";
 import { Minimap } from "./minimap.tsx";
+import { OneLine } from "./one-line.tsx";
 import { useStored } from "./stored-choice.ts";
+import { useLogGroups } from "./use-log-groups.ts";
 
 const CONTEXT_LINES = 3;
 const MOST_COPIED = 32 * 1024 * 1024;
@@ -55,6 +56,7 @@ export function LogView({
   const mark = useMemo(() => markOf(marked), [marked]);
   const levels = textOf(address, "level");
   const kinds = useMemo(() => kindsOf(levels), [levels]);
+  const source = SOURCES.find((each) => each === textOf(address, "source")) ?? null;
   const hasContext = textOf(address, "context") !== undefined;
   const [follows, setFollows] = useState(mark === null);
   const [shown, setShown] = useState<readonly [number, number]>([0, 0]);
@@ -66,21 +68,36 @@ export function LogView({
   const { lines } = model;
   const { found, isSearching } = useLogSearch(text, search, lines);
 
+  const { groups, isFolded, ...folding } = useLogGroups(model, lines);
   const rows = useMemo(
     () =>
-      kinds === null ? allRows(lines) : filteredRows(model.kinds, kinds, hasContext ? CONTEXT_LINES : 0),
-    [model, lines, kinds, hasContext],
+      kinds === null && source === null
+        ? foldedRows(lines, groups, isFolded)
+        : filteredRows(model.kinds, { kinds, source }, hasContext ? CONTEXT_LINES : 0),
+    [model, lines, kinds, source, hasContext, groups, isFolded],
   );
   const counts = useCounts(model, lines);
 
+  const [goal, setGoal] = useState<{ readonly line: number } | null>(null);
+  const goTo = (line: number) => {
+    folding.reveal(line);
+    setGoal({ line });
+  };
+  // After the groups around the line were unfolded: its row is another one then.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once per goal
+  useEffect(() => {
+    if (goal !== null) scroller.current?.show(rows.rowOf(goal.line));
+  }, [goal]);
+
   // To the marked line, once it is known.
   const went = useRef("");
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once per marked line
   useEffect(() => {
     const wanted = mark === null ? "" : `${mark[0]}`;
     if (wanted === went.current || lines === 0) return;
     went.current = wanted;
-    if (mark !== null) scroller.current?.show(rows.rowOf(mark[0] - 1));
-  }, [mark, lines, rows]);
+    if (mark !== null) goTo(mark[0] - 1);
+  }, [mark, lines]);
 
   const go = (backwards: boolean) => {
     const line = matchFrom(
@@ -90,7 +107,7 @@ export function LogView({
     );
     if (line === undefined) return;
     setCurrent(line);
-    scroller.current?.show(rows.rowOf(line));
+    goTo(line);
   };
   // The first match of a new text that is not in the window yet.
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when another text was found
@@ -98,10 +115,12 @@ export function LogView({
     setCurrent(null);
     if (found.text === "" || found.lines.length === 0 || mark !== null) return;
     const [from, to] = [rows.at(shown[0]), rows.at(Math.max(shown[0], shown[1] - 1))];
-    const visible = found.lines.find((line) => line >= from && line <= to);
+    const visible = found.lines.find(
+      (line) => line >= from && line <= to && rows.at(rows.rowOf(line)) === line,
+    );
     const line = visible ?? matchFrom(found.lines, from, false)!;
     setCurrent(line);
-    if (visible === undefined) scroller.current?.show(rows.rowOf(line));
+    if (visible === undefined) goTo(line);
   }, [found.text]);
 
   const onMark = useCallback(
@@ -200,6 +219,8 @@ export function LogView({
         </div>
       );
     const content = model.line(line);
+    const group = rows.isFiltered ? null : groupAt(groups, line);
+    const isTitle = group?.first === line;
     return (
       <LogRow
         key={line}
@@ -212,6 +233,10 @@ export function LogView({
         isMatch={line === current && matches.has(line)}
         isMarked={mark !== null && line + 1 >= mark[0] && line + 1 <= mark[1]}
         isSelected={allSelected}
+        depth={group === null ? 0 : group.depth + (isTitle ? 0 : 1)}
+        folded={isTitle ? isFolded(group) : null}
+        inside={isTitle ? group.end - group.first - 1 : 0}
+        onFold={folding.fold}
         onMark={onMark}
         onOpen={setOpened}
       />
@@ -234,6 +259,13 @@ export function LogView({
         counts={counts}
         kinds={kinds}
         onKinds={(next) => setAddress({ level: next === null ? undefined : [...next].join(".") })}
+        source={source}
+        onSource={(next) => setAddress({ source: next ?? undefined })}
+        folding={
+          groups.length === 0 || rows.isFiltered
+            ? null
+            : { someFolded: groups.some(isFolded), foldAll: folding.foldAll }
+        }
         hasContext={hasContext}
         onContext={(on) => setAddress({ context: on ? 1 : undefined })}
         wraps={wraps}
@@ -268,7 +300,7 @@ export function LogView({
             matches={found.lines}
             first={firstLine}
             last={lastLine + 1}
-            onGo={(line) => scroller.current?.show(rows.rowOf(line))}
+            onGo={goTo}
           />
         </div>
       )}
@@ -305,40 +337,10 @@ export function LogView({
   );
 }
 
-/** A whole line, also if it is too long for a row. */
-function OneLine({
-  model,
-  line,
-  onClose,
-}: {
-  readonly model: LogModel;
-  readonly line: number;
-  readonly onClose: () => void;
-}) {
-  const found = model.line(line);
-  const text = found === undefined ? "" : plainText(found);
-  return (
-    <Dialog
-      open
-      onOpenChange={onClose}
-      wide
-      title={`Line ${count(line + 1)}`}
-      description={`${count(text.length)} characters`}
-      footer={
-        <Button kind="primary" onClick={() => void copyText(text).then(() => toast.success("Line copied"))}>
-          Copy line
-        </Button>
-      }
-    >
-      <pre className="break-all whitespace-pre-wrap">{text || (found && shownText(found))}</pre>
-    </Dialog>
-  );
-}
-
 function useCounts(model: LogModel, lines: number): Record<Kind, number> {
   // biome-ignore lint/correctness/useExhaustiveDependencies: counted again when there are more lines
   return useMemo(() => {
-    const perByte = new Uint32Array(32);
+    const perByte = new Uint32Array(128);
     for (const byte of model.kinds) perByte[byte]! += 1;
     const counts: Record<Kind, number> = { debug: 0, info: 0, warn: 0, error: 0, trigger: 0 };
     for (const [byte, found] of perByte.entries()) counts[kindOf(byte)] += found;

@@ -2,6 +2,7 @@
 import { useEffect, useRef } from "react";
 import { usePreferences } from "../app/preferences.ts";
 import { canvasPaint } from "../state/canvas-paint.ts";
+import { cx } from "../ui/class-names.ts";
 import { kindOf } from "./log-rows.ts";
 
 const WIDTH = 10;
@@ -61,7 +62,11 @@ export function Minimap({
       type="button"
       tabIndex={-1}
       aria-hidden
-      className="relative w-2.5 shrink-0 border-l border-line"
+      className={cx(
+        "relative w-2.5 shrink-0 border-l border-line",
+        // Of a log that fits into the window, it would say nothing.
+        first === 0 && last >= lines && "invisible",
+      )}
       onClick={(event) => {
         const { height, top } = event.currentTarget.getBoundingClientRect();
         onGo(Math.floor(((event.clientY - top) / height) * lines));

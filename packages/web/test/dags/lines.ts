@@ -24,3 +24,17 @@ export const talk = dag("talk", (d) => {
     ctx.log.info(`after the signal: ${value.text}`);
   });
 });
+
+export const grouped = dag("grouped", (d) => {
+  d.task("load", (_, ctx) => {
+    for (const file of ["a.csv", "b.csv"]) {
+      ctx.log.info(`::group::Load ${file}`);
+      for (let part = 0; part < 9; part += 1) ctx.log.info(`${file} part ${part}`);
+      if (file === "b.csv") {
+        console.error("b.csv has no header");
+        ctx.log.error("b.csv is skipped");
+      }
+      console.log("::endgroup::");
+    }
+  });
+});

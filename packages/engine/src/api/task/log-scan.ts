@@ -99,8 +99,15 @@ const LEVELS = "diwe";
 /** The offsets of the values in `{"t":"2026-01-31T02:00:00.000Z","level":"info","source":"task",…`. */
 const LEVEL_AT = 41;
 const SOURCE_AFTER_LEVEL = 12;
+const MESSAGE_AFTER_SOURCE = 13;
 
-/** Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger. */
+const GROUP = Buffer.from("::group::");
+const END_GROUP = Buffer.from("::endgroup::");
+
+/**
+ * Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger. Bits 5 and 6: begins or
+ * ends a group.
+ */
 function kindOf(bytes: Buffer, start: number, isTrigger: boolean): number {
   const trigger = isTrigger ? 16 : 0;
   const at = start + LEVEL_AT;
@@ -109,9 +116,22 @@ function kindOf(bytes: Buffer, start: number, isTrigger: boolean): number {
   if (bytes[start] !== 0x7b || bytes[at - 1] !== 0x22 || level < 0) return 2 | (3 << 2) | trigger;
   const source = at + [5, 4, 4, 5][level]! + SOURCE_AFTER_LEVEL;
   const letter = String.fromCharCode(bytes[source] ?? 0);
-  if (letter === "t") return level | trigger;
-  if (letter === "s") return level | ((bytes[source + 3] === 0x6f ? 1 : 2) << 2) | trigger;
+  if (letter === "t") return level | trigger | groupBits(bytes, source + 4);
+  if (letter === "s")
+    return level | ((bytes[source + 3] === 0x6f ? 1 : 2) << 2) | trigger | groupBits(bytes, source + 6);
   return level | (3 << 2) | trigger;
+}
+
+/** @param sourceEnd The position of `","message":"` */
+function groupBits(bytes: Buffer, sourceEnd: number): number {
+  const at = sourceEnd + MESSAGE_AFTER_SOURCE;
+  if (bytes[at] !== 0x3a) return 0;
+  if (startsAt(bytes, at, GROUP)) return 32;
+  return startsAt(bytes, at, END_GROUP) ? 64 : 0;
+}
+
+function startsAt(bytes: Buffer, at: number, text: Buffer): boolean {
+  return bytes.compare(text, 0, text.length, at, Math.min(bytes.length, at + text.length)) === 0;
 }
 
 export interface LogMatches {

@@ -66,6 +66,23 @@ describe("the index of a log", () => {
     expect([...Buffer.from(rest.kinds, "base64")]).toEqual([1, 3]);
   });
 
+  test("marks the lines that begin and end a group, but none of the engine", async () => {
+    await write(
+      "2-x.log",
+      line("info", "task", "::group::Load") +
+        line("warn", "stderr", "in ::group:: it") +
+        line("info", "stdout", "::endgroup::") +
+        line("info", "engine", "::group::"),
+    );
+    const { kinds } = await get(`${LOG}/2`);
+    expect([...Buffer.from(kinds, "base64")]).toEqual([
+      1 | 32,
+      2 | (2 << 2),
+      1 | (1 << 2) | 64,
+      1 | (3 << 2),
+    ]);
+  });
+
   test("divides a large log into chunks of whole lines that cover it", async () => {
     const text = Array.from({ length: 20_000 }, (_, at) =>
       line("info", "task", `line ${at} ${"x".repeat(at % 97)}`),

@@ -43,7 +43,7 @@ const indexDocument = z
     chunk_lines: z.array(z.number()).describe("The first line of each chunk, from 0 on."),
     chunk_starts: z.array(z.number()).describe("The position of each chunk in bytes."),
     kinds: bytes.describe(
-      "Base64, a byte per line. Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger.",
+      "Base64, a byte per line. Bits 0 and 1: debug, info, warn, error. Bits 2 and 3: task, stdout, stderr, engine. Bit 4: of a trigger. Bit 5: `::group::`. Bit 6: `::endgroup::`.",
     ),
     tail: z.string().nullable().describe("The text of the last chunk, on request."),
     more: z.boolean().describe("There is more after `size`: ask again."),
