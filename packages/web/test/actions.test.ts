@@ -3,6 +3,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { violations } from "./support/axe.ts";
 import { Site } from "./support/site.ts";
 import { StreamProxy } from "./support/stream-proxy.ts";
 
@@ -111,6 +112,43 @@ describe("the form of a DAG's params", () => {
     ]);
     await page.context().close();
   });
+
+  it("is edited as JSON, with the line of an error, and begins with params of earlier runs", async () => {
+    await site.run("needy", "earlier", { day: "2026-11-15", by: "ann" });
+    const page = await site.visit("/dags/needy");
+    await button(main(page), "Trigger").click();
+    const dialog = page.getByRole("dialog");
+    await button(dialog, "As before…").click();
+    await page.getByRole("menuitem", { name: "day=2026-11-15, by=ann" }).click();
+    expect(await dialog.getByLabel("day").inputValue()).toBe("2026-11-15");
+    await dialog.getByRole("radio", { name: "JSON" }).click();
+    const editor = dialog.getByRole("textbox", { name: "Params as JSON" });
+    await editor.getByText('"2026-11-15"').waitFor();
+    expect(await violations(page)).toEqual([]);
+    await editor.press("Control+a");
+    await page.keyboard.type('{\n"day": "2026-11-16"\n"by": "bob"}');
+    await dialog.getByText(/^Line 3: /).waitFor();
+    expect(await editor.getAttribute("aria-invalid")).toBe("true");
+    expect(await violations(page)).toEqual([]);
+    await button(dialog, "Trigger needy").click();
+    await dialog.getByText("The params are not a JSON object.").waitFor();
+    await page.keyboard.press("Control+z");
+    await editor.press("Control+a");
+    await page.keyboard.type('{"day": "2026-11-16",\n"by": "bob"}');
+    await dialog.getByText(/^Line/).waitFor({ state: "detached" });
+    await editor.press("Tab");
+    expect(await editor.evaluate((element) => element.contains(element.ownerDocument.activeElement))).toBe(
+      false,
+    );
+    await button(dialog, "Trigger needy").click();
+    await dialog.waitFor({ state: "detached" });
+    const { dag_runs: runs } = await site.call<{ dag_runs: { conf: object }[] }>(
+      "GET",
+      "/api/v2/dags/needy/dagRuns?order_by=-run_after&limit=1",
+    );
+    expect(runs[0]).toMatchObject({ conf: { day: "2026-11-16", by: "bob" } });
+    await page.context().close();
+  });
 });
 
 describe("the keyboard", () => {
@@ -168,7 +206,7 @@ describe("settings", () => {
     await dialog.getByLabel("Slots", { exact: true }).fill("3");
     await button(dialog, "Create pool").click();
     await row.getByText("0 of 3").waitFor();
-    await button(row, "Edit gpu").click();
+    await button(row, "gpu").click();
     await dialog.getByLabel("Slots", { exact: true }).fill("5");
     await button(dialog, "Save pool").click();
     await row.getByText("0 of 5").waitFor();

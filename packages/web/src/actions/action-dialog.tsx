@@ -25,6 +25,8 @@ export interface ActionPlan<Item> {
   readonly done: (items: readonly Item[]) => string;
   /** Takes the change back, if that is possible. @throws If something has happened since. */
   readonly undo?: (items: readonly Item[]) => (() => Promise<unknown>) | null;
+  /** The request is not offered as curl. */
+  readonly hasSecrets?: boolean;
   /** The change makes sense although nothing is listed. */
   readonly mayBeEmpty?: boolean;
 }
@@ -86,7 +88,7 @@ export function ActionDialog<Item>({
       title={title}
       footer={
         <>
-          <CopyCommands cli={plan.cli(items)} calls={calls} />
+          <CopyCommands cli={plan.cli(items)} calls={plan.hasSecrets ? [] : calls} />
           <Button onClick={onClose}>Close</Button>
           <Button
             kind={danger ? "danger" : "primary"}
@@ -147,7 +149,7 @@ function CopyCommands({
       <Menu
         align="start"
         trigger={
-          <Button kind="quiet" disabled={calls.length === 0}>
+          <Button kind="quiet" disabled={calls.length === 0 && cli.length === 0}>
             Copy as…
           </Button>
         }
@@ -155,9 +157,11 @@ function CopyCommands({
         {cli.length > 0 && (
           <MenuItem onSelect={() => void copy(cli.join("\n"), "a CLI command")}>Copy as CLI</MenuItem>
         )}
-        <MenuItem onSelect={() => void copy(calls.map((call) => curlOf(call, origin)).join("\n"), "curl")}>
-          Copy as curl
-        </MenuItem>
+        {calls.length > 0 && (
+          <MenuItem onSelect={() => void copy(calls.map((call) => curlOf(call, origin)).join("\n"), "curl")}>
+            Copy as curl
+          </MenuItem>
+        )}
       </Menu>
     </span>
   );

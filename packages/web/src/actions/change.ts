@@ -2,36 +2,46 @@
 import { toast } from "sonner";
 import { queryClient } from "../api/client.ts";
 import { messageOf } from "../api/problem.ts";
+import { send } from "./api-call.ts";
+import type { Request } from "./command-text.ts";
 
 export interface Change {
-  readonly run: () => Promise<unknown>;
+  readonly request: Request;
   /** What has been done: "Pool gpu has 4 slots". */
   readonly done: string;
   /** Paths of the API whose answers may differ now. */
   readonly reload: readonly string[];
   /** Reverts the change; offered in the message. */
-  readonly undo?: () => Promise<unknown>;
+  readonly undo?: Request | null;
 }
 
-/** Returns whether it succeeded; a failure has been shown. */
-export async function change({ run, done, reload, undo }: Change): Promise<boolean> {
+/** The server's answer; null after a failure, which has been shown. */
+export async function change<Answer = unknown>({
+  request,
+  done,
+  reload,
+  undo = null,
+}: Change): Promise<{ readonly answer: Answer } | null> {
+  let answer: Answer;
   try {
-    await run();
+    answer = await send<Answer>(request);
   } catch (error) {
     toast.error(messageOf(error));
-    return false;
+    return null;
   }
   toast.success(
     done,
-    undo && {
-      action: {
-        label: "Undo",
-        onClick: () => void change({ run: undo, done: "Undone", reload }),
-      },
-    },
+    undo === null
+      ? {}
+      : {
+          action: {
+            label: "Undo",
+            onClick: () => void change({ request: undo, done: "Taken back", reload }),
+          },
+        },
   );
   await reloadPaths(reload);
-  return true;
+  return { answer };
 }
 
 export async function reloadPaths(paths: readonly string[]): Promise<void> {

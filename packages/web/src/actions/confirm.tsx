@@ -2,16 +2,14 @@ import { type ReactNode, useState } from "react";
 import { Button } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { type Change, change } from "./change.ts";
-import type { Request } from "./command-text.ts";
 import { Twin } from "./twin.tsx";
 
-/** Asks before a change that cannot be undone. `action` says what will happen: "Delete pool gpu". */
+/** Asks before a change that takes something away. `action` says what will happen: "Delete pool gpu". */
 export function Confirm({
   title,
   action,
   children,
   cli,
-  request,
   onClose,
   ...rest
 }: Change & {
@@ -19,7 +17,6 @@ export function Confirm({
   readonly action: string;
   readonly children?: ReactNode;
   readonly cli: string;
-  readonly request: Request;
   readonly onClose: () => void;
 }) {
   const [busy, setBusy] = useState(false);
@@ -30,7 +27,7 @@ export function Confirm({
       title={title}
       footer={
         <>
-          <Twin cli={cli} request={request} />
+          <Twin cli={cli} request={rest.request} />
           <Button onClick={onClose}>Keep</Button>
           <Button
             kind="danger"

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { Button, IconButton } from "../ui/button.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Field, TextArea } from "../ui/field.tsx";
-import { apiPath, send } from "./api-call.ts";
+import { apiPath } from "./api-call.ts";
 import { change } from "./change.ts";
 import { commandOf, type Request } from "./command-text.ts";
 import { Twin } from "./twin.tsx";
@@ -72,8 +72,8 @@ function EditNote({
   const save = async () => {
     setBusy(true);
     const isSaved = await change({
-      run: () => send(request),
-      undo: () => send(noteRequest(of, note)),
+      request,
+      undo: noteRequest(of, note),
       done: next === null ? "Removed the note" : "Saved the note",
       reload: SHOWN_IN,
     });

@@ -3,7 +3,7 @@ import { DataTable, type DataTableProps } from "./data-table.tsx";
 import { ListFooter } from "./list-footer.tsx";
 import { Loads } from "./panels.tsx";
 
-interface PagedQuery {
+export interface PagedQuery {
   readonly data: { readonly pages: readonly object[] } | undefined;
   readonly error: unknown;
   readonly refetch: () => unknown;

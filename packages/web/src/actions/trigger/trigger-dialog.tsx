@@ -1,6 +1,6 @@
 /** Starts a run of a DAG manually, with a form for its params. */
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo, useState } from "react";
+import { lazy, Suspense, useMemo, useState } from "react";
 import { toast } from "sonner";
 import { $api, api } from "../../api/client.ts";
 import { ApiProblem, messageOf } from "../../api/problem.ts";
@@ -19,12 +19,16 @@ import {
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
-import { Field, Input, TextArea } from "../../ui/field.tsx";
-import { Loads } from "../../ui/panels.tsx";
+import { Field, Input } from "../../ui/field.tsx";
+import { Menu, MenuItem } from "../../ui/menu.tsx";
+import { Loading, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
 import { reloadPaths } from "../change.ts";
 import { Twin } from "../twin.tsx";
+import { type RecentConf, recentConfs } from "./recent-confs.ts";
 import { triggerBody, triggerCommand, triggerRequest } from "./trigger-request.ts";
+
+const JsonEditor = lazy(() => import("../../code/json-editor.tsx"));
 
 type Values = Readonly<Record<string, unknown>>;
 
@@ -33,10 +37,12 @@ export function TriggerDialog({ dagId, onClose }: { readonly dagId: string; read
     params: { path: { dag_id: dagId } },
   });
   const latest = $api.useQuery("get", "/api/v2/dags/{dag_id}/dagRuns", {
-    params: { path: { dag_id: dagId }, query: { run_type: ["manual"], limit: 1, order_by: "-run_after" } },
+    params: { path: { dag_id: dagId }, query: { run_type: ["manual"], limit: 50, order_by: "-run_after" } },
   });
   if (details.data !== undefined && !latest.isPending)
-    return <TriggerForm dag={details.data} lastRun={latest.data?.dag_runs[0]} onClose={onClose} />;
+    return (
+      <TriggerForm dag={details.data} recent={recentConfs(latest.data?.dag_runs ?? [])} onClose={onClose} />
+    );
   return (
     <Dialog open onOpenChange={onClose} title={`Trigger ${dagId}`}>
       <Loads query={details}>{() => null}</Loads>
@@ -52,11 +58,11 @@ const MODES = [
 
 function TriggerForm({
   dag,
-  lastRun,
+  recent,
   onClose,
 }: {
   readonly dag: components["schemas"]["DAGDetailsResponse"];
-  readonly lastRun: components["schemas"]["DAGRunResponse"] | undefined;
+  readonly recent: readonly RecentConf[];
   readonly onClose: () => void;
 }) {
   const dagId = dag.dag_id;
@@ -158,14 +164,19 @@ function TriggerForm({
         <section className="flex flex-col gap-3">
           <div className="flex flex-wrap items-center gap-2">
             <h3 className="mr-auto">Params</h3>
-            {lastRun?.conf && Object.keys(lastRun.conf).length > 0 && (
-              <Button
-                kind="quiet"
-                title={JSON.stringify(lastRun.conf)}
-                onClick={() => show({ ...defaults, ...lastRun.conf })}
-              >
-                As <Ago at={lastRun.run_after} />
-              </Button>
+            {recent.length > 0 && (
+              <Menu trigger={<Button kind="quiet">As before…</Button>}>
+                {recent.map(({ at, conf: used, text: words }) => (
+                  <MenuItem key={words} onSelect={() => show({ ...defaults, ...used })}>
+                    <span className="max-w-80 truncate" title={words}>
+                      {words}
+                    </span>
+                    <span className="ml-auto pl-4 text-sm text-muted">
+                      <Ago at={at} />
+                    </span>
+                  </MenuItem>
+                ))}
+              </Menu>
             )}
             {Object.keys(conf).length > 0 && (
               <Button kind="quiet" onClick={() => show(defaults)}>
@@ -236,12 +247,9 @@ function Params({
 }) {
   if (mode === "json")
     return (
-      <TextArea
-        aria-label="Params as JSON"
-        rows={Math.min(18, Math.max(4, text.split("\n").length))}
-        value={text}
-        onChange={(event) => onText(event.target.value)}
-      />
+      <Suspense fallback={<Loading label="Loading the editor" />}>
+        <JsonEditor label="Params as JSON" value={text} onChange={onText} />
+      </Suspense>
     );
   if (field.kind === "object" && field.fields.length > 0)
     return (

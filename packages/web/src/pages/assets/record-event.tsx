@@ -2,7 +2,6 @@ import { useState } from "react";
 import { change } from "../../actions/change.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
 import { parsed } from "../../forms/schema-form.tsx";
 import { Unparsed } from "../../forms/values.ts";
 import { Button } from "../../ui/button.tsx";
@@ -31,6 +30,7 @@ export function RecordEvent({
     ...(payload !== undefined && !isWrong && { payload }),
     ...(partition !== "" && { partition_key: partition }),
   };
+  const request = { method: "POST", path: EVENTS, body } as const;
   return (
     <Dialog
       open
@@ -45,7 +45,7 @@ export function RecordEvent({
               payload !== undefined && !isWrong && JSON.stringify(payload),
               ...(partition === "" ? [] : ["--partition", partition]),
             )}
-            request={{ method: "POST", path: EVENTS, body }}
+            request={request}
           />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -54,7 +54,7 @@ export function RecordEvent({
             onClick={async () => {
               setBusy(true);
               const sent = await change({
-                run: () => api.POST(EVENTS, { body: body as never }),
+                request,
                 done: `Event of ${address} is recorded`,
                 reload: [...ASSET_PATHS, EVENTS],
               });

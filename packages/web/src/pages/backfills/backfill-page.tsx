@@ -2,10 +2,10 @@
 import { Link, useParams } from "@tanstack/react-router";
 import { useState } from "react";
 import { change } from "../../actions/change.ts";
-import { commandOf } from "../../actions/command-text.ts";
+import { commandOf, type Request } from "../../actions/command-text.ts";
 import { Confirm } from "../../actions/confirm.tsx";
 import { Twin } from "../../actions/twin.tsx";
-import { $api, api } from "../../api/client.ts";
+import { $api } from "../../api/client.ts";
 import { dagPath } from "../../app/paths.ts";
 import { useReload } from "../../live/reload.ts";
 import { StateBadge } from "../../state/glyph.tsx";
@@ -128,7 +128,11 @@ function Limit({ progress: { backfill } }: { readonly progress: Progress }) {
   const [limit, setLimit] = useState(String(backfill.max_active_runs));
   if (!isOpen(backfill)) return <>{backfill.max_active_runs}</>;
   const isChanged = /^[1-9]\d*$/.test(limit) && Number(limit) !== backfill.max_active_runs;
-  const body = { max_active_runs: Number(limit) };
+  const request = {
+    method: "PATCH",
+    path: `${BACKFILLS}/${backfill.id}`,
+    body: { max_active_runs: Number(limit) },
+  } as const;
   return (
     <span className="flex items-center gap-2">
       <span className="w-20">
@@ -143,11 +147,7 @@ function Limit({ progress: { backfill } }: { readonly progress: Progress }) {
         disabled={!isChanged}
         onClick={() =>
           void change({
-            run: () =>
-              api.PATCH("/api/v2/backfills/{backfill_id}", {
-                params: { path: { backfill_id: backfill.id } },
-                body,
-              }),
+            request,
             done: `At most ${limit} runs at once`,
             reload: SHOW_BACKFILLS,
           })
@@ -157,7 +157,7 @@ function Limit({ progress: { backfill } }: { readonly progress: Progress }) {
       </Button>
       <Twin
         cli={commandOf("tradewind", "backfill", "set", backfill.id, "--max-active", limit)}
-        request={{ method: "PATCH", path: `${BACKFILLS}/${backfill.id}`, body }}
+        request={request}
       />
     </span>
   );
@@ -167,22 +167,18 @@ function Actions({ progress: { backfill } }: { readonly progress: Progress }) {
   const [isCancelling, setIsCancelling] = useState(false);
   if (!isOpen(backfill)) return null;
   const verb = backfill.is_paused ? "unpause" : "pause";
-  const path = { params: { path: { backfill_id: backfill.id } } };
-  const set = (paused: boolean) =>
-    paused
-      ? api.PUT("/api/v2/backfills/{backfill_id}/pause", path)
-      : api.PUT("/api/v2/backfills/{backfill_id}/unpause", path);
+  const request = (action: "pause" | "unpause" | "cancel"): Request => ({
+    method: "PUT",
+    path: `${BACKFILLS}/${backfill.id}/${action}`,
+  });
   return (
     <>
-      <Twin
-        cli={commandOf("tradewind", "backfill", verb, backfill.id)}
-        request={{ method: "PUT", path: `${BACKFILLS}/${backfill.id}/${verb}` }}
-      />
+      <Twin cli={commandOf("tradewind", "backfill", verb, backfill.id)} request={request(verb)} />
       <Button
         onClick={() =>
           void change({
-            run: () => set(!backfill.is_paused),
-            undo: () => set(backfill.is_paused),
+            request: request(verb),
+            undo: request(backfill.is_paused ? "pause" : "unpause"),
             done: backfill.is_paused ? "The backfill continues" : "No more runs of the backfill start",
             reload: SHOW_BACKFILLS,
           })
@@ -199,9 +195,8 @@ function Actions({ progress: { backfill } }: { readonly progress: Progress }) {
           action="Cancel backfill"
           done={`Backfill ${backfill.id} is cancelled`}
           reload={SHOW_BACKFILLS}
-          run={() => api.PUT("/api/v2/backfills/{backfill_id}/cancel", path)}
           cli={commandOf("tradewind", "backfill", "cancel", backfill.id, "--yes")}
-          request={{ method: "PUT", path: `${BACKFILLS}/${backfill.id}/cancel` }}
+          request={request("cancel")}
           onClose={() => setIsCancelling(false)}
         >
           <p>

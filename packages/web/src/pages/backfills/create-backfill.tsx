@@ -3,7 +3,7 @@ import { useState } from "react";
 import { change } from "../../actions/change.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { $api, api } from "../../api/client.ts";
+import { $api } from "../../api/client.ts";
 import { messageOf } from "../../api/problem.ts";
 import { backfillPath } from "../../app/paths.ts";
 import { StateGlyph } from "../../state/glyph.tsx";
@@ -45,6 +45,7 @@ export function CreateBackfill({ dagId, onClose }: { readonly dagId: string; rea
     run_backwards: backwards,
     stop_on_failure: stopOnFailure,
   };
+  const request = { method: "POST", path: BACKFILLS, body } as const;
   const preview = $api.useQuery(
     "post",
     "/api/v2/backfills/dry_run",
@@ -86,7 +87,7 @@ export function CreateBackfill({ dagId, onClose }: { readonly dagId: string; rea
               backwards && "--reverse",
               stopOnFailure && "--stop-on-failure",
             )}
-            request={{ method: "POST", path: BACKFILLS, body }}
+            request={request}
           />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -94,17 +95,13 @@ export function CreateBackfill({ dagId, onClose }: { readonly dagId: string; rea
             disabled={busy || planned === undefined || preview.isError}
             onClick={async () => {
               setBusy(true);
-              let id: number | undefined;
-              const created = await change({
-                run: async () => {
-                  const { data } = await api.POST("/api/v2/backfills", { body });
-                  id = data?.id;
-                },
+              const created = await change<{ readonly id: number }>({
+                request,
                 done: `The backfill of ${dag} has begun`,
                 reload: SHOW_BACKFILLS,
               });
               setBusy(false);
-              if (created && id !== undefined) void navigate({ to: backfillPath(id) });
+              if (created) void navigate({ to: backfillPath(created.answer.id) });
             }}
           >
             {planned === undefined

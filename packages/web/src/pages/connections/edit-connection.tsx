@@ -1,8 +1,8 @@
 import { useState } from "react";
+import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
-import { commandOf } from "../../actions/command-text.ts";
+import { commandOf, type Request } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
 import { Button } from "../../ui/button.tsx";
 import { Copyable } from "../../ui/copy.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
@@ -66,16 +66,15 @@ export function EditConnection({
     ...(draft.password === "" ? {} : { password: draft.password }),
     ...(draft.extra === "" ? {} : { extra: draft.extra }),
   };
+  const requestOf = (fields: object): Request =>
+    connection === null
+      ? { method: "POST", path: CONNECTIONS, body: fields }
+      : { method: "PATCH", path: apiPath`/connections/${id}`, body: fields };
   const save = async () => {
     setBusy(true);
     const saved = await change({
-      run: () =>
-        connection === null
-          ? api.POST("/api/v2/connections", { body })
-          : api.PATCH("/api/v2/connections/{connection_id}", {
-              params: { path: { connection_id: id } },
-              body,
-            }),
+      request: requestOf(body),
+      undo: undoOf(connection, body),
       done: `Connection ${id} is saved`,
       reload: [CONNECTIONS],
     });
@@ -105,11 +104,7 @@ export function EditConnection({
               ...(draft.login ? ["--login", draft.login] : []),
               ...(draft.password ? ["--password", "@password.txt"] : []),
             )}
-            request={
-              connection === null
-                ? { method: "POST", path: CONNECTIONS, body: shown }
-                : { method: "PATCH", path: `${CONNECTIONS}/${encodeURIComponent(id)}`, body: shown }
-            }
+            request={requestOf(shown)}
           />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -209,4 +204,17 @@ export function EditConnection({
       </div>
     </Dialog>
   );
+}
+
+/** Secrets are not known, so a change of one cannot be taken back. */
+function undoOf(before: Connection | null, body: { readonly connection_id: string }): Request | null {
+  const path = apiPath`/connections/${body.connection_id}`;
+  if (before === null) return { method: "DELETE", path };
+  if ("password" in body || "extra" in body) return null;
+  const { conn_type, connection_id, description, host, login, port, schema } = before;
+  return {
+    method: "PATCH",
+    path,
+    body: { conn_type, connection_id, description, host, login, port, schema },
+  };
 }

@@ -1,19 +1,19 @@
+import { apiPath } from "../../actions/api-call.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { Confirm } from "../../actions/confirm.tsx";
-import { api } from "../../api/client.ts";
 import { POOLS, type Pool, SHOW_POOLS } from "./pool.ts";
 
 export function DeletePool({ pool, onClose }: { readonly pool: Pool; readonly onClose: () => void }) {
-  const { name } = pool;
+  const { description, include_deferred, name, slots } = pool;
   return (
     <Confirm
       title={`Delete pool ${name}?`}
       action={`Delete pool ${name}`}
       done={`Pool ${name} is deleted`}
       reload={SHOW_POOLS}
-      run={() => api.DELETE("/api/v2/pools/{pool_name}", { params: { path: { pool_name: name } } })}
+      request={{ method: "DELETE", path: apiPath`/pools/${name}` }}
+      undo={{ method: "POST", path: POOLS, body: { name, slots, description, include_deferred } }}
       cli={commandOf("tradewind", "pools", "delete", name, "--yes")}
-      request={{ method: "DELETE", path: `${POOLS}/${encodeURIComponent(name)}` }}
       onClose={onClose}
     >
       <p>

@@ -1,8 +1,8 @@
 import { useState } from "react";
+import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
-import { commandOf } from "../../actions/command-text.ts";
+import { commandOf, type Request } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Input } from "../../ui/field.tsx";
@@ -17,17 +17,25 @@ export function EditPool({ pool, onClose }: { readonly pool: Pool | null; readon
   const [busy, setBusy] = useState(false);
   const isNumber = /^(?:-1|\d+)$/.test(slots);
   const facts = { slots: Number(slots), description: description || null, include_deferred: includeDeferred };
-  const request =
+  const request: Request =
     pool === null
-      ? ({ method: "POST", path: POOLS, body: { name, ...facts } } as const)
-      : ({ method: "PATCH", path: `${POOLS}/${encodeURIComponent(name)}`, body: facts } as const);
+      ? { method: "POST", path: POOLS, body: { name, ...facts } }
+      : { method: "PATCH", path: apiPath`/pools/${name}`, body: facts };
   const save = async () => {
     setBusy(true);
     const saved = await change({
-      run: () =>
+      request,
+      undo:
         pool === null
-          ? api.POST("/api/v2/pools", { body: { name, ...facts } })
-          : api.PATCH("/api/v2/pools/{pool_name}", { params: { path: { pool_name: name } }, body: facts }),
+          ? { method: "DELETE", path: apiPath`/pools/${name}` }
+          : {
+              ...request,
+              body: {
+                slots: pool.slots,
+                description: pool.description,
+                include_deferred: pool.include_deferred,
+              },
+            },
       done: `Pool ${name} has ${slots === "-1" ? "unlimited" : slots} slots`,
       reload: SHOW_POOLS,
     });

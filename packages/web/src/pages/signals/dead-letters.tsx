@@ -1,6 +1,6 @@
 import { RotateCcw } from "lucide-react";
+import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
-import { api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -63,10 +63,7 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
         <Button
           onClick={() =>
             void change({
-              run: () =>
-                api.POST("/api/v2/signals/deadLetters/{dead_letter_id}/retry", {
-                  params: { path: { dead_letter_id: id } },
-                }),
+              request: { method: "POST", path: apiPath`/signals/deadLetters/${id}/retry` },
               done: `${listener} receives the signal again`,
               reload: ["/api/v2/signals/deadLetters", "/api/v2/signals/listeners"],
             })

@@ -2,7 +2,6 @@ import { useState } from "react";
 import { change } from "../../actions/change.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Input, TextArea } from "../../ui/field.tsx";
@@ -23,6 +22,7 @@ export function SendSignal({ onClose }: { readonly onClose: () => void }) {
   const [busy, setBusy] = useState(false);
   const { value, error } = parse(text);
   const body = { key, ...(value === undefined ? {} : { value }) };
+  const request = { method: "POST", path: "/api/v2/signals", body } as const;
   return (
     <Dialog
       open
@@ -39,7 +39,7 @@ export function SendSignal({ onClose }: { readonly onClose: () => void }) {
               key || "<key>",
               value !== undefined && JSON.stringify(value),
             )}
-            request={{ method: "POST", path: "/api/v2/signals", body }}
+            request={request}
           />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -48,7 +48,7 @@ export function SendSignal({ onClose }: { readonly onClose: () => void }) {
             onClick={async () => {
               setBusy(true);
               const sent = await change({
-                run: () => api.POST("/api/v2/signals", { body }),
+                request,
                 done: `Signal ${key} is stored`,
                 reload: ["/api/v2/signals"],
               });

@@ -1,8 +1,9 @@
 import { Link } from "@tanstack/react-router";
+import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
 import { commandOf } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { $api, api } from "../../api/client.ts";
+import { $api } from "../../api/client.ts";
 import { taskPath } from "../../app/paths.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { count, duration } from "../../time/format.ts";
@@ -91,13 +92,14 @@ function WorkerPane({ worker, onClose }: { readonly worker: Worker; readonly onC
   });
   const isDraining = worker.state === "draining";
   const ended = worker.state === "dead" || worker.state === "stopped";
+  const request = {
+    method: "POST",
+    path: apiPath`/workers/${worker.id}/drain`,
+    body: { is_draining: !isDraining },
+  } as const;
   const drain = () =>
     change({
-      run: () =>
-        api.POST("/api/v2/workers/{worker_id}/drain", {
-          params: { path: { worker_id: worker.id } },
-          body: { is_draining: !isDraining },
-        }),
+      request,
       done: isDraining ? `${worker.name} gets work again` : `${worker.name} gets no more work`,
       reload: ["/api/v2/workers", "/api/v2/workers/{worker_id}"],
     });
@@ -126,11 +128,7 @@ function WorkerPane({ worker, onClose }: { readonly worker: Worker; readonly onC
             </Button>
             <Twin
               cli={commandOf("tradewind", "workers", "drain", worker.name, isDraining && "--undo")}
-              request={{
-                method: "POST",
-                path: `/api/v2/workers/${worker.id}/drain`,
-                body: { is_draining: !isDraining },
-              }}
+              request={request}
             />
           </div>
         )}

@@ -1,8 +1,9 @@
 import { useState } from "react";
+import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
-import { commandOf } from "../../actions/command-text.ts";
+import { commandOf, type Request } from "../../actions/command-text.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
+import { HIDDEN } from "../../settings/kinds.ts";
 import { Button } from "../../ui/button.tsx";
 import { Dialog } from "../../ui/dialog.tsx";
 import { Field, Input, TextArea } from "../../ui/field.tsx";
@@ -22,7 +23,11 @@ export function EditVariable({
   const [busy, setBusy] = useState(false);
   const isChanged = variable === null || value !== (variable.value ?? "");
   const body = { ...(isChanged ? { value } : {}), description: description || null };
-  const path = `${VARIABLES}/${encodeURIComponent(key)}`;
+  const path = apiPath`/variables/${key}`;
+  const request: Request =
+    variable === null
+      ? { method: "POST", path: VARIABLES, body: { key, value, description: description || null } }
+      : { method: "PATCH", path, body };
   return (
     <Dialog
       open
@@ -39,11 +44,7 @@ export function EditVariable({
               value,
               ...(description ? ["--description", description] : []),
             )}
-            request={
-              variable === null
-                ? { method: "POST", path: VARIABLES, body: { key, ...body } }
-                : { method: "PATCH", path, body }
-            }
+            request={request}
           />
           <Button onClick={onClose}>Cancel</Button>
           <Button
@@ -52,15 +53,8 @@ export function EditVariable({
             onClick={async () => {
               setBusy(true);
               const saved = await change({
-                run: () =>
-                  variable === null
-                    ? api.POST("/api/v2/variables", {
-                        body: { key, value, description: description || null },
-                      })
-                    : api.PATCH("/api/v2/variables/{variable_key}", {
-                        params: { path: { variable_key: key } },
-                        body: { key, ...body },
-                      }),
+                request,
+                undo: undoOf(variable, request),
                 done: `Variable ${key} is saved`,
                 reload: [VARIABLES],
               });
@@ -92,4 +86,16 @@ export function EditVariable({
       </div>
     </Dialog>
   );
+}
+
+/** The former value is known unless it is a secret. */
+function undoOf(before: Variable | null, request: Request): Request | null {
+  if (before === null) {
+    const { key } = request.body as { readonly key: string };
+    return { method: "DELETE", path: apiPath`/variables/${key}` };
+  }
+  const { description, value } = before;
+  const isKept = !("value" in (request.body as object));
+  if (value === HIDDEN && !isKept) return null;
+  return { ...request, body: isKept ? { description } : { value, description } };
 }
