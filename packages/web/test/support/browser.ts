@@ -10,6 +10,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import chromium from "@sparticuz/chromium";
 import { type Browser, chromium as playwright } from "playwright-core";
 
+/** For programs outside of this package. */
+export type { Browser, BrowserContext, Page } from "playwright-core";
+
 const INSTALLED = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
 /** Of a process that waits for another one, which may have died. */
