@@ -1,13 +1,13 @@
 /** Tasks and groups of a graph as elements. */
-import { Handle, type Node, type NodeProps, Position } from "@xyflow/react";
+import { Handle, type Node, type NodeHandle, type NodeProps, Position } from "@xyflow/react";
 import { ChevronDown, ChevronRight, Database } from "lucide-react";
-import { memo } from "react";
+import { createContext, memo, useContext } from "react";
 import { StateGlyph } from "../state/glyph.tsx";
 import { lookOf } from "../state/states.ts";
 import { count } from "../time/format.ts";
 import { cx } from "../ui/class-names.ts";
 
-export interface NodeState {
+interface NodeState {
   /** Null: not in this run. */
   readonly state: string | null;
   /** Of a mapped task: how many instances have which state. */
@@ -15,10 +15,21 @@ export interface NodeState {
   readonly isRetried?: boolean;
 }
 
+export interface GraphStates {
+  /** By position of the task; undefined: without states. */
+  readonly stateOf: ((place: number) => NodeState) | undefined;
+  /** The worst of several tasks. */
+  readonly worstOf: ((places: readonly number[]) => string | null) | undefined;
+}
+
+/** Not in the nodes: a change of states renders what is visible, and leaves the graph as it is. */
+export const StatesOfGraph = createContext<GraphStates>({ stateOf: undefined, worstOf: undefined });
+
 interface Shared extends Record<string, unknown> {
   readonly id: string;
   readonly label: string;
-  readonly state: NodeState | undefined;
+  /** Of its tasks. */
+  readonly places: readonly number[];
   readonly isDimmed: boolean;
   readonly isVertical: boolean;
 }
@@ -35,9 +46,26 @@ export type TaskNode = Node<
 >;
 
 export type GroupNode = Node<
-  Shared & { readonly tasks: number; readonly isOpen: boolean; readonly onToggle: (groupId: string) => void },
+  Shared & { readonly isOpen: boolean; readonly onToggle: (groupId: string) => void },
   "cluster"
 >;
+
+const END = 4;
+
+/** Where a box begins and ends edges. Known before it is drawn: otherwise, all nodes would be drawn once to measure them. */
+export function endsOf(width: number, height: number, isVertical: boolean): NodeHandle[] {
+  const size = { width: END, height: END };
+  const [x, y] = [width / 2 - END / 2, height / 2 - END / 2];
+  return isVertical
+    ? [
+        { type: "target", position: Position.Top, x, y: -END / 2, ...size },
+        { type: "source", position: Position.Bottom, x, y: height - END / 2, ...size },
+      ]
+    : [
+        { type: "target", position: Position.Left, x: -END / 2, y, ...size },
+        { type: "source", position: Position.Right, x: width - END / 2, y, ...size },
+      ];
+}
 
 function Ends({ isVertical }: { readonly isVertical: boolean }) {
   const hidden = "!size-1 !min-h-0 !min-w-0 !border-0 !bg-transparent";
@@ -60,7 +88,8 @@ function Ends({ isVertical }: { readonly isVertical: boolean }) {
 }
 
 export const TaskBox = memo(function TaskBox({ data }: NodeProps<TaskNode>) {
-  const { id, isChosen, isData, isDimmed, isMapped, isVertical, label, onOpen, operator, state } = data;
+  const { id, isChosen, isData, isDimmed, isMapped, isVertical, label, onOpen, operator, places } = data;
+  const state = useContext(StatesOfGraph).stateOf?.(places[0]!);
   const look = lookOf(state?.state);
   return (
     <>
@@ -98,7 +127,8 @@ export const TaskBox = memo(function TaskBox({ data }: NodeProps<TaskNode>) {
 });
 
 export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupNode>) {
-  const { id, isDimmed, isOpen, isVertical, label, onToggle, state, tasks } = data;
+  const { id, isDimmed, isOpen, isVertical, label, onToggle, places } = data;
+  const state = useContext(StatesOfGraph).worstOf?.(places);
   const Icon = isOpen ? ChevronDown : ChevronRight;
   return (
     <div
@@ -120,9 +150,9 @@ export const GroupBox = memo(function GroupBox({ data }: NodeProps<GroupNode>) {
         )}
       >
         <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
-        {state?.state && <StateGlyph state={state.state} title={lookOf(state.state).label} />}
+        {state && <StateGlyph state={state} title={lookOf(state).label} />}
         <span className="truncate">{label}</span>
-        <span className="ml-auto shrink-0 text-sm font-normal text-muted">{count(tasks)} tasks</span>
+        <span className="ml-auto shrink-0 text-sm font-normal text-muted">{count(places.length)} tasks</span>
       </button>
     </div>
   );

@@ -9,23 +9,27 @@ import {
   useStore,
 } from "@xyflow/react";
 import "@xyflow/react/dist/base.css";
-import { useEffect, useMemo, useRef, useState } from "react";
+import { memo, useContext, useEffect, useMemo, useRef, useState } from "react";
 import { messageOf } from "../api/problem.ts";
 import { usePreferences } from "../app/preferences.ts";
 import { count } from "../time/format.ts";
 import { Empty, Loading } from "../ui/panels.tsx";
 import type { Boxes, Direction } from "./elk-graph.ts";
 import { groupsToCollapse, type Structure, taskKey, type VisibleGraph, visibleGraph } from "./graph-model.ts";
-import { GroupBox, type GroupNode, type NodeState, TaskBox, type TaskNode } from "./graph-nodes.tsx";
+import {
+  endsOf,
+  type GraphStates,
+  GroupBox,
+  type GroupNode,
+  StatesOfGraph,
+  TaskBox,
+  type TaskNode,
+} from "./graph-nodes.tsx";
 import { layOut } from "./layout.ts";
 import { LEAST_ZOOM, nodeInMiddle, wholeGraph } from "./viewport.ts";
 
-export interface GraphProps {
+export interface GraphProps extends GraphStates {
   readonly structure: Structure;
-  /** By position of the task; undefined: without states. */
-  readonly stateOf: ((place: number) => NodeState) | undefined;
-  /** The worst of several tasks. */
-  readonly worstOf: ((places: readonly number[]) => string | null) | undefined;
   readonly collapsed: ReadonlySet<string>;
   readonly onToggle: (groupId: string) => void;
   readonly selected: string | undefined;
@@ -98,21 +102,29 @@ function Graph(props: GraphProps) {
     );
   if (error !== undefined) return <Empty title="The graph could not be laid out">{error}</Empty>;
   if (laidOut === undefined) return <Loading label={`Laying out ${count(graph.nodes.length)} nodes`} />;
-  return <Flow {...props} laidOut={laidOut} onToggle={toggle} isAutomatic={closed.size > collapsed.size} />;
+  const { stateOf, worstOf, ...rest } = props;
+  return (
+    <States stateOf={stateOf} worstOf={worstOf}>
+      <Flow {...rest} laidOut={laidOut} onToggle={toggle} isAutomatic={closed.size > collapsed.size} />
+    </States>
+  );
 }
 
-function Flow({
+function States({ stateOf, worstOf, children }: GraphStates & { readonly children: React.ReactNode }) {
+  const states = useMemo(() => ({ stateOf, worstOf }), [stateOf, worstOf]);
+  return <StatesOfGraph value={states}>{children}</StatesOfGraph>;
+}
+
+const Flow = memo(function Flow({
   laidOut,
   structure,
-  stateOf,
-  worstOf,
   selected,
   onSelect,
   onToggle,
   text = "",
   label = `Graph of ${structure.tasks.length} tasks`,
   isAutomatic,
-}: GraphProps & { readonly laidOut: LaidOut; readonly isAutomatic: boolean }) {
+}: Omit<GraphProps, keyof GraphStates> & { readonly laidOut: LaidOut; readonly isAutomatic: boolean }) {
   const { boxes, direction, graph } = laidOut;
   const { theme } = usePreferences();
   const isVertical = direction === "DOWN";
@@ -126,10 +138,11 @@ function Flow({
       const { height, width, x, y } = box;
       const shared = {
         ...{ id: node.key, position: { x, y }, width, height },
+        handles: endsOf(width, height, isVertical),
         ...(node.parent !== null && { parentId: node.parent }),
         ...{ draggable: false, selectable: false, connectable: false, focusable: false },
       };
-      const data = { id: node.id, label: node.label, isDimmed, isVertical };
+      const data = { id: node.id, label: node.label, places: node.places, isDimmed, isVertical };
       if (node.kind === "task") {
         const [place] = node.places;
         const task = structure.tasks[place!]!;
@@ -138,8 +151,7 @@ function Flow({
           type: "task" as const,
           data: {
             ...data,
-            ...{ state: stateOf?.(place!), operator: task.operator },
-            ...{ isMapped: task.is_mapped, isData: task.isData === true },
+            ...{ operator: task.operator, isMapped: task.is_mapped, isData: task.isData === true },
             ...{ isChosen: node.id === selected, onOpen: onSelect },
           },
         };
@@ -148,13 +160,10 @@ function Flow({
         ...shared,
         type: "cluster" as const,
         zIndex: -1,
-        data: {
-          ...{ ...data, state: worstOf && { state: worstOf(node.places) }, tasks: node.places.length },
-          ...{ isOpen: node.kind === "open", onToggle },
-        },
+        data: { ...data, isOpen: node.kind === "open", onToggle },
       };
     });
-  }, [graph, boxes, structure, stateOf, worstOf, selected, onSelect, onToggle, text, isVertical]);
+  }, [graph, boxes, structure, selected, onSelect, onToggle, text, isVertical]);
   const edges = useMemo<Edge[]>(() => {
     const chosen = selected === undefined ? undefined : taskKey(selected);
     return graph.edges.map(({ from, to }) => {
@@ -190,7 +199,7 @@ function Flow({
       >
         <Background color="var(--line)" gap={20} />
         <Controls showInteractive={false} className="graph-controls" />
-        <Fit laidOut={laidOut} nodes={nodes} selected={selected} />
+        <Fit laidOut={laidOut} selected={selected} />
       </ReactFlow>
       {isAutomatic && (
         <p className="absolute top-2 left-4 rounded-md border border-line bg-surface px-2 py-1 text-muted">
@@ -199,7 +208,7 @@ function Flow({
       )}
     </div>
   );
-}
+});
 
 /**
  * Shows the whole graph, or, if it would be unreadable, the task to look at first: again when other nodes are visible, and not
@@ -207,14 +216,13 @@ function Flow({
  */
 function Fit({
   laidOut: { boxes, graph },
-  nodes,
   selected,
 }: {
   readonly laidOut: LaidOut;
-  readonly nodes: readonly (TaskNode | GroupNode)[];
   readonly selected: string | undefined;
 }) {
   const { getZoom, setViewport } = useReactFlow();
+  const { stateOf } = useContext(StatesOfGraph);
   const width = useStore((store) => store.width);
   const height = useStore((store) => store.height);
   const fitted = useRef<VisibleGraph>(null);
@@ -224,10 +232,10 @@ function Fit({
     const size = { width, height };
     if (fitted.current !== graph) {
       fitted.current = graph;
-      const inState = (state: string) =>
-        nodes.find(({ data, type }) => type === "task" && data.state?.state === state);
-      const first = inState("failed") ?? inState("running") ?? nodes.find(({ type }) => type === "task");
-      const key = selected === undefined ? first?.id : taskKey(selected);
+      const tasks = graph.nodes.filter(({ kind }) => kind === "task");
+      const inState = (state: string) => tasks.find(({ places }) => stateOf?.(places[0]!).state === state);
+      const first = inState("failed") ?? inState("running") ?? tasks[0];
+      const key = selected === undefined ? first?.key : taskKey(selected);
       const viewport =
         wholeGraph(graph, boxes, size) ?? (key === undefined ? null : nodeInMiddle(graph, boxes, size, key));
       if (viewport !== null) void setViewport(viewport);
@@ -236,6 +244,6 @@ function Fit({
       if (viewport !== null) void setViewport(viewport, { duration: 150 });
     }
     before.current = selected;
-  }, [width, height, graph, boxes, nodes, selected, getZoom, setViewport]);
+  }, [width, height, graph, boxes, stateOf, selected, getZoom, setViewport]);
   return null;
 }

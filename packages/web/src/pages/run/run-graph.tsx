@@ -1,6 +1,6 @@
 /** The graph of a run's tasks, in their states. */
 
-import { useMemo, useState } from "react";
+import { useCallback, useMemo, useState } from "react";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { LazyGraph } from "../../graph/lazy-graph.tsx";
 import type { Timeline } from "../../timeline/timeline-data.ts";
@@ -11,7 +11,10 @@ export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
   const [search, setSearch] = useSearchState();
   const [collapsed, setCollapsed] = useState<ReadonlySet<string>>(new Set());
   const text = textOf(search, "q") ?? "";
-  const { structure, tasks } = timeline;
+  const { tasks } = timeline;
+  // The answer is another one with each change of a state, its tasks and edges are not.
+  const { edges, groups, tasks: nodes } = timeline.structure;
+  const structure = useMemo(() => ({ tasks: nodes, groups, edges }), [nodes, groups, edges]);
   const nodeOf = useMemo(
     () => (place: number) => {
       const task = tasks[place]!;
@@ -27,6 +30,16 @@ export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
     () => (places: readonly number[]) => worst(new Set(places.map((place) => stateOf(tasks[place]!)))),
     [tasks],
   );
+  const toggle = useCallback(
+    (group: string) =>
+      setCollapsed((before) => {
+        const next = new Set(before);
+        if (!next.delete(group)) next.add(group);
+        return next;
+      }),
+    [],
+  );
+  const select = useCallback((task: string) => setSearch({ task }), [setSearch]);
   return (
     <div className="relative min-w-0 flex-1">
       <LazyGraph
@@ -34,13 +47,9 @@ export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
         stateOf={nodeOf}
         worstOf={worstOf}
         collapsed={collapsed}
-        onToggle={(group) => {
-          const next = new Set(collapsed);
-          if (!next.delete(group)) next.add(group);
-          setCollapsed(next);
-        }}
+        onToggle={toggle}
         selected={textOf(search, "task")}
-        onSelect={(task) => setSearch({ task })}
+        onSelect={select}
         text={text}
       />
       <div className="absolute top-2 left-4 w-44">
