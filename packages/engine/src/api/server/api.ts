@@ -57,6 +57,7 @@ import { why } from "../why/why.ts";
 import { requireToken } from "./auth.ts";
 import { basePathOf, withoutBasePath } from "./base-path.ts";
 import { limitBodyTime } from "./body-time.ts";
+import { compressAnswers } from "./compression.ts";
 import type { ApiApp, ApiOptions, Resource } from "./context.ts";
 import { DiskSpace } from "./disk-space.ts";
 import { health } from "./health.ts";
@@ -172,6 +173,7 @@ export async function createApi(options: ApiOptions): Promise<FastifyInstance> {
     reply.header("x-request-id", reply.request.id);
     if (app.closing.aborted) reply.header("connection", "close");
   });
+  compressAnswers(app);
   app.setNotFoundHandler((request, reply) =>
     sendProblem(reply, notFound(`There is no ${request.method} ${request.url.split("?")[0]}`)),
   );
