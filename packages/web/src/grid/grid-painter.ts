@@ -1,8 +1,7 @@
-/** Draws the grid: cells on one canvas, and below it, on another one, what follows the pointer and the selection. */
+/** Draws the runs and cells of the grid. */
 import type { CanvasPaint } from "../state/canvas-paint.ts";
 import {
   BARS,
-  type Cell,
   HEAD,
   KIND,
   MARK,
@@ -35,18 +34,16 @@ export interface BarScale {
 }
 
 export class GridPainter {
-  readonly #cells: HTMLCanvasElement;
-  readonly #marks: HTMLCanvasElement;
+  readonly #canvas: HTMLCanvasElement;
   #sprites: { readonly key: readonly unknown[]; readonly of: Sprites } | null = null;
 
-  constructor(cells: HTMLCanvasElement, marks: HTMLCanvasElement) {
-    this.#cells = cells;
-    this.#marks = marks;
+  constructor(canvas: HTMLCanvasElement) {
+    this.#canvas = canvas;
   }
 
   draw(picture: Picture): void {
     const { scene } = picture;
-    const context = prepared(this.#cells, scene);
+    const context = prepared(this.#canvas, scene);
     const [first, last] = visibleColumns(scene);
     this.#drawScale(context, picture);
     for (let column = first; column < last; column += 1) this.#drawHead(context, picture, column);
@@ -59,31 +56,6 @@ export class GridPainter {
     context.restore();
     for (let column = Math.max(1, first); column < last; column += 1)
       this.#drawVersion(context, picture, column);
-  }
-
-  /** @param hovered The cell below the pointer or of the keyboard; `selected` is a column, and a row or -1. */
-  drawMarks(picture: Picture, hovered: Cell | null, selected: Cell | null): void {
-    const { paint, scene } = picture;
-    const context = prepared(this.#marks, scene);
-    const column = (at: number, color: string) => {
-      context.fillStyle = color;
-      context.fillRect(xOf(scene, at) - 1, MARK, scene.step, scene.height - MARK);
-    };
-    const row = (at: number, color: string) => {
-      if (at < 0) return;
-      context.fillStyle = color;
-      context.fillRect(0, yOf(scene, at), scene.width, ROW);
-    };
-    if (selected !== null) row(selected.row, paint.color("--accent-soft"));
-    if (selected !== null && selected.column >= 0) {
-      column(selected.column, paint.color("--accent-soft"));
-      context.fillStyle = paint.color("--accent");
-      const x = xOf(scene, selected.column) - 1;
-      for (const at of [x, x + scene.step - 1]) context.fillRect(at, MARK, 1, scene.height - MARK);
-    }
-    if (hovered === null) return;
-    row(hovered.row, paint.color("--hover"));
-    if (hovered.column >= 0) column(hovered.column, paint.color("--hover"));
   }
 
   #drawScale(context: CanvasRenderingContext2D, { paint, scale, scene }: Picture): void {

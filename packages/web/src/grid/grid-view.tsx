@@ -21,6 +21,7 @@ import {
   stepFor,
   visibleRows,
 } from "./grid-layout.ts";
+import { GridMarks, placeMarks } from "./grid-marks.tsx";
 import type { GridModel } from "./grid-model.ts";
 import { GridPainter, type Picture } from "./grid-painter.ts";
 import type { GridRow } from "./grid-rows.ts";
@@ -56,7 +57,7 @@ export function GridView({
   const scroller = useRef<HTMLDivElement>(null);
   const layer = useRef<HTMLDivElement>(null);
   const cells = useRef<HTMLCanvasElement>(null);
-  const marks = useRef<HTMLCanvasElement>(null);
+  const marks = useRef<HTMLDivElement>(null);
   const labels = useRef<HTMLDivElement>(null);
   const grid = useRef<HTMLDivElement>(null);
   const cellHandle = useRef<CellHandle>(null);
@@ -96,20 +97,16 @@ export function GridView({
     [model, rows, paint, scale, dates],
   );
 
-  const drawMarks = useCallback(() => {
-    painter.current?.drawMarks(
-      { ...picture, scene: sceneNow(), now: serverNow() },
-      current.current,
-      selected,
-    );
-  }, [picture, sceneNow, selected]);
+  const moveMarks = useCallback(() => {
+    placeMarks(marks.current, sceneNow(), current.current, selected);
+  }, [sceneNow, selected]);
 
   const show = useCallback(
     (cell: Cell | null, hasMoved = false) => {
       const before = current.current;
       if (!hasMoved && cell?.row === before?.row && cell?.column === before?.column) return;
       current.current = cell;
-      drawMarks();
+      moveMarks();
       if (cell !== null && cell.column >= 0) grid.current?.setAttribute("aria-activedescendant", CELL_ID);
       else grid.current?.removeAttribute("aria-activedescendant");
       cellHandle.current?.show(cell !== null && cell.column >= 0 ? cell : null, sceneNow());
@@ -117,21 +114,21 @@ export function GridView({
       if (cell !== null)
         labels.current?.querySelector(`[data-grid-row="${cell.row}"]`)?.setAttribute("data-hot", "");
     },
-    [drawMarks, sceneNow],
+    [moveMarks, sceneNow],
   );
 
   const draw = useCallback(() => {
-    if (cells.current === null || marks.current === null) return;
-    painter.current ??= new GridPainter(cells.current, marks.current);
+    if (cells.current === null) return;
+    painter.current ??= new GridPainter(cells.current);
     const scene = sceneNow();
     if (scene.width <= 0) return;
     painter.current.draw({ ...picture, scene, now: serverNow() });
-    drawMarks();
+    moveMarks();
     if (labels.current) labels.current.style.transform = `translateY(${-scene.scrollTop}px)`;
     const [first, last] = visibleRows(scene);
     const chunks = [Math.floor(first / CHUNK) * CHUNK, Math.ceil(last / CHUNK) * CHUNK] as const;
     setRange((before) => (before[0] === chunks[0] && before[1] === chunks[1] ? before : chunks));
-  }, [picture, sceneNow, drawMarks]);
+  }, [picture, sceneNow, moveMarks]);
 
   // The newest runs are at the right; what is visible stays where it is while older ones are added at the left.
   const known = useRef<{
@@ -254,7 +251,7 @@ export function GridView({
             className="absolute top-0 bottom-0"
             style={{ left: labelled, width }}
           >
-            <canvas ref={marks} aria-hidden className="absolute inset-0" />
+            <GridMarks inner={marks} />
             <canvas ref={cells} aria-hidden className="absolute inset-0" />
             <GridCell handle={cellHandle} dagId={dagId} model={model} rows={rows} onOpen={open} />
           </div>
