@@ -3,10 +3,9 @@ import { spawn } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { join } from "node:path";
-import { Queue } from "bullmq";
 import type { ExecutorSubject } from "../../src/execute/conformance/conformance.ts";
 import { EXAMPLE_DAGS } from "../../src/execute/conformance/conformance.ts";
-import { MESSAGE, PREFIX } from "../../src/execute/queue/queue-connection.ts";
+import { queueKey } from "../../src/execute/queue/queue-connection.ts";
 import { WakeUps } from "../../src/job/wake-up.ts";
 import { createApi } from "../../src/process/api.ts";
 import { openLogs } from "../../src/process/parts/log-store.ts";
@@ -123,8 +122,6 @@ export async function queueSubject(): Promise<ExecutorSubject> {
     if (runner === undefined) throw new Error(`no worker has ${attempt}`);
     return runner;
   };
-  const queue = new Queue("default", { connection: { url: redisUrl }, prefix: PREFIX });
-  opened.push(() => queue.close());
   return {
     url,
     token,
@@ -139,9 +136,7 @@ export async function queueSubject(): Promise<ExecutorSubject> {
       await startWorker();
     },
     launchAgain: async (attempts) => {
-      // Otherwise the queue knows the message.
-      await redis.client.flushall();
-      await queue.addBulk(attempts.map((jobId) => ({ name: MESSAGE, data: {}, opts: { jobId } })));
+      await redis.client.zadd(queueKey("default"), ...attempts.flatMap((id) => [0, id]));
     },
   };
 }

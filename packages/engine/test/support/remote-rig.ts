@@ -239,7 +239,7 @@ export class RemoteRig {
   }
 
   async hasMessage(id: string, queue = "default"): Promise<boolean> {
-    return (await this.redis.client.exists(`tradewind:${queueKey(queue)}:${id}`)) === 1;
+    return (await this.redis.client.zscore(queueKey(queue), id)) !== null;
   }
 
   async close(): Promise<void> {

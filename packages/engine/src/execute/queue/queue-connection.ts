@@ -1,45 +1,32 @@
-/** The queues in Redis: one BullMQ queue per name. A message is the id of an assignment, and nothing else. */
-import { type ConnectionOptions, Queue } from "bullmq";
+/**
+ * The queues in Redis: one sorted set per name, of ids of assignments. The smallest score is received first, and among equal
+ * scores the smallest id: ids of attempts begin with the time.
+ */
+import { Redis, type RedisOptions } from "ioredis";
 
-/** The prefix of all keys. Installations that share a Redis use different databases of it. */
-export const PREFIX = "tradewind";
-export const MESSAGE = "assignment";
+/** Installations that share a Redis use different databases of it. */
+const PREFIX = "tradewind";
 
-/** BullMQ's priorities: 1 is the highest. */
-const LOWEST = 2 ** 21 - 1;
-const MIDDLE = 2 ** 20;
+/** An idle receiver asks again after this time. */
+export const WAIT_S = 5;
+/** Time without an answer after which a connection is given up. */
+const SILENCE_MS = 2_000 * WAIT_S;
 
-/** BullMQ separates the parts of its keys with colons. */
 export function queueKey(queue: string): string {
-  return queue.replaceAll("%", "%25").replaceAll(":", "%3A");
+  return `${PREFIX}:${queue}`;
 }
 
-/** For processes that send: a call fails after one reconnect; the sender also limits its time. */
-function senderConnection(url: string): ConnectionOptions {
-  return { url, maxRetriesPerRequest: 1, retryStrategy };
+/** For processes that send: a call fails after one reconnect, and after this time. */
+export function senderConnection(url: string, timeoutMs: number): Redis {
+  return open(url, { maxRetriesPerRequest: 1, commandTimeout: timeoutMs });
 }
 
-/** For processes that receive: they wait until Redis is back. */
-export function receiverConnection(url: string): ConnectionOptions {
-  return { url, maxRetriesPerRequest: null, retryStrategy };
+/** For processes that receive: a call waits until Redis is back. */
+export function receiverConnection(url: string): Redis {
+  return open(url, { maxRetriesPerRequest: null });
 }
 
-export function openQueue(name: string, url: string): Queue {
-  return new Queue(queueKey(name), {
-    connection: senderConnection(url),
-    prefix: PREFIX,
-    skipWaitingForReady: true,
-    // A version check that fails because Redis is away would fail all later sends. Receivers check the version.
-    skipVersionCheck: true,
-    defaultJobOptions: { removeOnComplete: true, removeOnFail: true },
-  });
-}
-
-/** Larger weights of tasks go first: weight 0 is in the middle, so that negative weights have room, too. */
-export function messagePriority(weight: number): number {
-  return Math.min(LOWEST, Math.max(1, MIDDLE - weight));
-}
-
-function retryStrategy(times: number): number {
-  return Math.min(50 * times, 1_000);
+function open(url: string, options: RedisOptions): Redis {
+  const retryStrategy = (times: number) => Math.min(50 * times, 1_000);
+  return new Redis(url, { ...options, protocol: 2, retryStrategy, socketTimeout: SILENCE_MS });
 }

@@ -1,14 +1,16 @@
 /**
- * Receives the ids of assignments from queues in Redis, at most as many as the worker has room for: a message that waits for
- * a slot here could be received by another worker. Room is a free slot; while tasks take only milliseconds, also as many more
- * as will have a slot within 40 ms, as in a scheduler. A message stays in Redis until its assignment has ended.
+ * Receives the ids of assignments from queues in Redis, at most as many as the worker has room for: another worker could run
+ * what waits for a slot here. Room is a free slot; while tasks take only milliseconds, also as many more as will have a slot
+ * within 40 ms, as in a scheduler. A received message is gone from Redis. If its receiver dies before it has claimed the
+ * assignment, the sweep of the launcher sends it again.
  */
-import { Worker as QueueWorker } from "bullmq";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Redis } from "ioredis";
 import { messageOf } from "../../service/errors.ts";
 import type { Logger } from "../../service/logger.ts";
 import { Outage } from "../../service/outage.ts";
-import { PREFIX, queueKey, receiverConnection } from "./queue-connection.ts";
-import { SharedSlots } from "./shared-slots.ts";
+import { WakeableSleep } from "../../service/wakeable-sleep.ts";
+import { queueKey, receiverConnection, WAIT_S } from "./queue-connection.ts";
 
 export interface QueueConsumerOptions {
   readonly url: string;
@@ -20,73 +22,99 @@ export interface QueueConsumerOptions {
   readonly run: (id: string) => Promise<unknown>;
 }
 
-/** A message whose receiver died before it claimed the assignment is delivered again after at most both together. */
-const LOCK_MS = 10_000;
-const STALLED_MS = 5_000;
+const RETRY_MS = 500;
+/** The room is read again after this time: it may also grow without the end of an assignment. */
+const ROOM_MS = 500;
 
 export class QueueConsumer {
   readonly #options: QueueConsumerOptions;
-  readonly #receivers: QueueWorker[] = [];
-  readonly #slots: SharedSlots;
+  readonly #keys: string[];
   readonly #outage: Outage;
+  readonly #roomSleep = new WakeableSleep();
+  #redis: Redis | null = null;
+  /** Assignments that were received and have not ended. */
+  #inHand = 0;
 
   constructor(options: QueueConsumerOptions) {
     this.#options = options;
+    this.#keys = options.queues.map(queueKey);
     this.#outage = new Outage(options.logger, "receive from Redis");
-    this.#slots = new SharedSlots({
-      queues: options.queues.length,
-      room: options.room,
-      onLimit: (at, limit) => {
-        const receiver = this.#receivers[at];
-        if (receiver !== undefined) receiver.concurrency = limit;
-      },
-    });
   }
 
   start(): void {
-    const { queues, room, url } = this.#options;
-    for (const [at, queue] of queues.entries()) {
-      const receiver = new QueueWorker(queueKey(queue), ({ id = "" }) => this.#receive(at, id), {
-        connection: receiverConnection(url),
-        prefix: PREFIX,
-        concurrency: Math.max(1, room()),
-        lockDuration: LOCK_MS,
-        stalledInterval: STALLED_MS,
-        // The database decides whether an assignment counts: a message is delivered as often as needed.
-        maxStalledCount: 1_000_000,
-        removeOnComplete: { count: 0 },
-        removeOnFail: { count: 0 },
-      });
-      receiver.on("error", (error) => this.#outage.failed(error));
-      receiver.on("active", () => this.#outage.passed());
-      this.#receivers.push(receiver);
-    }
+    const redis = receiverConnection(this.#options.url);
+    redis.on("error", (error) => this.#outage.failed(error));
+    this.#redis = redis;
+    void this.#receive(redis);
   }
 
-  /**
-   * Receives nothing more. The connections are closed: a receiver that waits for a message would take the next one although
-   * it is paused. The messages of assignments that have not ended stay in Redis; their claims decide what happens to them.
-   */
-  async pause(): Promise<void> {
-    const receivers = this.#receivers.splice(0);
-    await Promise.all(receivers.map((receiver) => receiver.close(true).catch(() => {})));
+  /** Receives nothing more. A message that Redis sends at this moment is lost, and sent again. */
+  pause(): void {
+    this.#redis?.disconnect();
+    this.#redis = null;
+    this.#roomSleep.wake();
   }
 
   resume(): void {
-    if (this.#receivers.length === 0) this.start();
+    if (this.#redis === null) this.start();
   }
 
-  async #receive(queue: number, id: string): Promise<void> {
-    await this.#slots.acquire(queue);
+  async #receive(redis: Redis): Promise<void> {
+    while (this.#redis === redis) {
+      const room = this.#room;
+      if (room <= 0) {
+        await this.#roomSleep.sleep(ROOM_MS);
+        continue;
+      }
+      try {
+        const ids = await this.#next(redis, room);
+        this.#outage.passed();
+        for (const id of ids) void this.#run(id);
+      } catch (error) {
+        if (this.#redis !== redis) return;
+        this.#outage.failed(error);
+        await sleep(RETRY_MS);
+      }
+    }
+  }
+
+  /** Without an assignment in hand, no end of one would make room: the next one waits here. */
+  get #room(): number {
+    return Math.max(this.#options.room(), this.#inHand === 0 ? 1 : 0);
+  }
+
+  async #next(redis: Redis, room: number): Promise<string[]> {
+    for (const key of this.#keys) {
+      const found = idsOf(await redis.zpopmin(key, room));
+      if (found.length === 0) continue;
+      this.#putLast(key);
+      return found;
+    }
+    const found = await redis.bzpopmin(...this.#keys, WAIT_S);
+    return found === null ? [] : [found[1]];
+  }
+
+  /** A busy queue must not hide the others. */
+  #putLast(key: string): void {
+    this.#keys.splice(this.#keys.indexOf(key), 1);
+    this.#keys.push(key);
+  }
+
+  async #run(id: string): Promise<void> {
+    this.#inHand++;
     try {
-      const running = this.#options.run(id);
-      this.#slots.limit();
-      await running;
+      await this.#options.run(id);
     } catch (error) {
       // Its assignment is still unclaimed, or its worker is known: the message is not needed.
       this.#options.logger.warn("cannot run an assignment", { assignment: id, error: messageOf(error) });
     } finally {
-      this.#slots.release(queue);
+      this.#inHand--;
+      this.#roomSleep.wake();
     }
   }
+}
+
+/** Redis answers with ids and scores by turns. */
+function idsOf(answer: readonly string[]): string[] {
+  return answer.filter((_, at) => at % 2 === 0);
 }

@@ -28,7 +28,7 @@ async function open({ sendTimeoutMs = 1_000, server = redis } = {}) {
   });
   await launcher.start(launcherHost({ unclaimed: (page) => unclaimedAssignments(db, "queue", page) }));
   onTestFinished(() => launcher.stop());
-  const messages = (queue: string) => server.client.zcard(`tradewind:${queue}:prioritized`);
+  const messages = (queue: string) => server.client.zcard(`tradewind:${queue}`);
   const has = async (queue: string, count: number) => {
     while ((await messages(queue)) !== count) await new Promise((resolve) => setTimeout(resolve, 10));
   };

@@ -1,13 +1,14 @@
 /**
- * Sends the ids of assignments to queues in Redis. Redis is never the truth: a sweep sends an unclaimed assignment again if
- * its message is missing, after a failed send, a crash between commit and send, or a Redis that lost its data. Repeated
- * messages do no harm, because a claim succeeds once.
+ * Sends the ids of assignments to queues in Redis. Redis is never the truth: a sweep sends unclaimed assignments again, which
+ * changes nothing while their messages wait. Messages are missing after a failed send, a crash between commit and send, the
+ * death of a worker between receipt and claim, or if Redis has lost its data. Repeated messages do no harm, because a claim
+ * succeeds once.
  */
-import type { Queue } from "bullmq";
+import type { Redis } from "ioredis";
 import { messageOf } from "../../service/errors.ts";
 import { Outage } from "../../service/outage.ts";
 import type { Launcher, LauncherHost, LaunchRequest, UnclaimedAssignment } from "../remote/launcher.ts";
-import { MESSAGE, messagePriority, openQueue } from "./queue-connection.ts";
+import { queueKey, senderConnection } from "./queue-connection.ts";
 
 export interface QueueLauncherOptions {
   /** The address of Redis. */
@@ -20,7 +21,7 @@ export interface QueueLauncherOptions {
 
 const SEND_TIMEOUT_MS = 1_000;
 const SWEEP_MS = 2_000;
-/** Messages of one pipeline; several are sent in parallel. */
+/** Messages of one command; several are sent in parallel. */
 const BATCH = 250;
 const PAGE = 500;
 /** Assignments that one sweep checks at most; the next sweep continues after them. */
@@ -28,7 +29,9 @@ const MOST_CHECKED = 10_000;
 
 export class QueueLauncher implements Launcher {
   readonly #options: QueueLauncherOptions;
-  readonly #queues = new Map<string, Queue>();
+  /** The queues to which it has sent. */
+  readonly #queues = new Set<string>();
+  #redis: Redis | null = null;
   #host: LauncherHost | null = null;
   #outage: Outage | null = null;
   #timer: NodeJS.Timeout | null = null;
@@ -47,12 +50,12 @@ export class QueueLauncher implements Launcher {
   }
 
   launch(requests: readonly LaunchRequest[]): void {
-    void this.#send(requests);
+    this.#send(requests).catch((error) => this.#outage?.failed(error));
   }
 
   /** Without the message, no worker is woken for a cancelled assignment. */
   withdraw(ids: readonly string[]): void {
-    for (const queue of this.#queues.values()) for (const id of ids) void queue.remove(id).catch(() => {});
+    for (const queue of this.#queues) this.#client.zrem(queueKey(queue), ...ids).catch(() => {});
   }
 
   problem(): string | null {
@@ -63,27 +66,34 @@ export class QueueLauncher implements Launcher {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     await this.#sweeping;
-    await Promise.all([...this.#queues.values()].map((queue) => queue.close().catch(() => {})));
-    this.#queues.clear();
+    this.#redis?.disconnect();
   }
 
-  /** A failed send is repeated by the sweep. */
-  async #send(requests: readonly LaunchRequest[]): Promise<void> {
-    const sends: Promise<unknown>[] = [];
-    for (const [name, group] of Map.groupBy(requests, ({ queue }) => queue)) {
+  /** A failed send is repeated by the sweep. Returns how many messages were missing. */
+  async #send(requests: readonly LaunchRequest[]): Promise<number> {
+    const sends: Promise<number>[] = [];
+    for (const [queue, group] of Map.groupBy(requests, (request) => request.queue)) {
+      this.#queues.add(queue);
       for (let at = 0; at < group.length; at += BATCH) {
-        const messages = group.slice(at, at + BATCH).map(({ id, priority }) => {
-          return { name: MESSAGE, data: {}, opts: { jobId: id, priority: messagePriority(priority) } };
-        });
-        sends.push(this.#within(this.#queue(name).addBulk(messages)));
+        const messages = group.slice(at, at + BATCH).flatMap(({ id, priority }) => [-priority, id]);
+        sends.push(this.#client.zadd(queueKey(queue), "NX", ...messages));
       }
     }
-    try {
-      await Promise.all(sends);
-      this.#outage?.passed();
-    } catch (error) {
-      this.#outage?.failed(error);
-    }
+    const added = await Promise.all(sends);
+    this.#outage?.passed();
+    return added.reduce((sum, count) => sum + count, 0);
+  }
+
+  get #client(): Redis {
+    this.#redis ??= this.#connect();
+    return this.#redis;
+  }
+
+  #connect(): Redis {
+    const redis = senderConnection(this.#options.url, this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS);
+    // Reported by the call that fails.
+    redis.on("error", (error) => this.#host?.logger.debug("redis", { error: messageOf(error) }));
+    return redis;
   }
 
   #sweep(): void {
@@ -102,46 +112,11 @@ export class QueueLauncher implements Launcher {
     for (let checked = 0; checked < MOST_CHECKED && this.#timer !== null; checked += PAGE) {
       const after = this.#after;
       const page = await host.unclaimed({ waitedMs, limit: PAGE, ...(after && { after }) });
-      const missing = await this.#missing(page);
-      if (missing.length > 0) {
-        host.logger.info("sending assignments again", { messages: missing.length });
-        await this.#send(missing);
-      }
+      const messages = page.length === 0 ? 0 : await this.#send(page);
+      // A few were received and claimed after they were read.
+      if (messages > 0) host.logger.debug("sent assignments again", { messages });
       this.#after = page.length < PAGE ? undefined : page.at(-1);
       if (this.#after === undefined) return;
-    }
-  }
-
-  async #missing(page: readonly UnclaimedAssignment[]): Promise<UnclaimedAssignment[]> {
-    const messages = page.map(async ({ id, queue: name }) => {
-      const queue = this.#queue(name);
-      return (await queue.backend.client).hexists(queue.toKey(id), "name");
-    });
-    const found = await this.#within(Promise.all(messages));
-    return page.filter((_, at) => found[at] === 0);
-  }
-
-  #queue(name: string): Queue {
-    let queue = this.#queues.get(name);
-    if (queue === undefined) {
-      queue = openQueue(name, this.#options.url);
-      // Reported by the call that fails.
-      queue.on("error", (error) => this.#host?.logger.debug("redis", { error: messageOf(error) }));
-      this.#queues.set(name, queue);
-    }
-    return queue;
-  }
-
-  async #within<T>(work: Promise<T>): Promise<T> {
-    const ms = this.#options.sendTimeoutMs ?? SEND_TIMEOUT_MS;
-    let timer: NodeJS.Timeout | undefined;
-    const late = new Promise<never>((_, reject) => {
-      timer = setTimeout(() => reject(new Error(`Redis did not answer within ${ms} ms`)), ms);
-    });
-    try {
-      return await Promise.race([work, late]);
-    } finally {
-      clearTimeout(timer);
     }
   }
 }

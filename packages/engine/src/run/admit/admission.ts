@@ -14,6 +14,7 @@ import {
   isOccupying,
   ReadyQueue,
 } from "../../model/index.ts";
+import { orderedId } from "../../service/ordered-id.ts";
 import type { Call, Database } from "../../store/database/database.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
 import type { PoolWaiter } from "../../store/pool/pool-waiters.ts";
@@ -160,7 +161,8 @@ export class Admission {
   }
 
   #queued({ actor, executor, instance }: OwnReady, now: number): Admitted | null {
-    const attempt = crypto.randomUUID();
+    // Of equal priority, a queue passes the earlier one first.
+    const attempt = orderedId();
     const key = { taskId: instance.node.id, mapIndex: instance.mapIndex, attempt };
     if (!actor.model.apply({ type: "queued", ...key }, now)) return null;
     this.#count(actor, instance, 1);

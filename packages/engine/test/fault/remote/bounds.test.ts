@@ -57,7 +57,7 @@ it("starts an assignment within 5 s if its scheduler was killed between the comm
   let lost: { id: string; run: string; ageMs: number } | undefined;
   await installation.until("an assignment without a message", async () => {
     [lost] = await installation.sql<{ id: string; run: string; ageMs: number }>(sql, [job]);
-    return lost !== undefined && (await redis.client.exists(`tradewind:default:${lost.id}`)) === 0;
+    return lost !== undefined && (await redis.client.zscore("tradewind:default", lost.id)) === null;
   });
   await first.process.kill();
   const { ageMs, id, run } = lost!;

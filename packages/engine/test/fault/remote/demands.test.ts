@@ -180,7 +180,7 @@ describe("the queue executor", () => {
     onTestFinished(() => launcher.stop());
     // The connections are open.
     launcher.launch([...requests("one", 1), ...requests("two", 1)]);
-    const sent = (queue: string) => remote.redis.client.zcard(`tradewind:${queue}:prioritized`);
+    const sent = (queue: string) => remote.redis.client.zcard(`tradewind:${queue}`);
     await remote.rig.until(async () => (await sent("one")) + (await sent("two")) === 2, "open connections");
     relay.withhold();
     launcher.launch([...requests("one", 600), ...requests("two", 600)]);

@@ -3,7 +3,7 @@
  * them share. One scheduler, one worker and one API server are healthy at any moment, so that work can go on.
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { MESSAGE, openQueue } from "../../../src/execute/queue/queue-connection.ts";
+import { queueKey } from "../../../src/execute/queue/queue-connection.ts";
 import { type Random, randomOf } from "../../reference/random-dag.ts";
 import type { LedgerLine } from "../ledger.ts";
 import { isLong, LONG_MS } from "./storm-dag.ts";
@@ -118,8 +118,8 @@ export class StormDeck {
     await this.#until("an assignment without a message", async () => {
       job = await this.#jobOf(member);
       const stored = await installation.sql<{ id: string }>(sql, [job]);
-      const sent = await Promise.all(stored.map(({ id }) => redis.client.exists(keyOf(id))));
-      unsent = stored.filter((_, at) => sent[at] === 0);
+      const sent = await Promise.all(stored.map(({ id }) => redis.client.zscore(QUEUE, id)));
+      unsent = stored.filter((_, at) => sent[at] === null);
       return unsent.length > 0;
     });
     await member.process.kill();
@@ -261,7 +261,7 @@ export class StormDeck {
 
   /** Messages of attempts that run, or have ended, are sent again, and workers receive them. */
   async #duplicate(): Promise<void> {
-    const { installation, redis, redisUrl } = this.#site;
+    const { installation, redis } = this.#site;
     const running = "SELECT id FROM assignment WHERE worker_job IS NOT NULL LIMIT 10";
     let claimed: { id: string }[] = [];
     await this.#until("running attempts", async () => {
@@ -270,14 +270,9 @@ export class StormDeck {
     });
     const ended = installation.ledger.lines().filter(({ event }) => event === "end");
     const ids = [...claimed.map(({ id }) => id), ...ended.slice(-10).map(({ attempt }) => attempt)];
-    // Otherwise the queue knows the message.
-    await redis.client.del(ids.map(keyOf));
-    const queue = openQueue("default", redisUrl);
-    await queue.addBulk(ids.map((jobId) => ({ name: MESSAGE, data: {}, opts: { jobId, priority: 1 } })));
-    await queue.close();
-    await this.#until(
-      "workers receive the duplicates",
-      async () => (await redis.client.exists(ids.map(keyOf))) === 0,
+    await redis.client.zadd(QUEUE, ...ids.flatMap((id) => [0, id]));
+    await this.#until("workers receive the duplicates", async () =>
+      (await redis.client.zmscore(QUEUE, ids)).every((score) => score === null),
     );
     this.counts.duplicated++;
     this.hits.messagesDuplicated += ids.length;
@@ -381,11 +376,9 @@ export class StormDeck {
   }
 
   /** How many messages Redis has. */
-  async #messages(): Promise<number> {
-    return (await this.#site.redis.client.keys(keyOf("*-*-*"))).length;
+  #messages(): Promise<number> {
+    return this.#site.redis.client.zcard(QUEUE);
   }
 }
 
-function keyOf(id: string): string {
-  return `tradewind:default:${id}`;
-}
+const QUEUE = queueKey("default");
