@@ -110,6 +110,7 @@ describe("the form of a DAG's params", () => {
     expect(labels.map((text) => /^[a-z]+/.exec(text)?.[0]).slice(0, 6)).toEqual([
       ...["region", "day", "options", "retries", "all", "by"],
     ]);
+    expect(await dialog.getByLabel("retries").inputValue()).toBe("2");
     await page.context().close();
   });
 

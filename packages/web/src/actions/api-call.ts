@@ -1,4 +1,7 @@
-/** A call of the API as data: what a dialog sends is what it shows as a command to copy. */
+/**
+ * A call of the API as data: what a dialog sends is what it shows as a command to copy. All changes are sent this way; what pages
+ * show is read by the typed client.
+ */
 import { BASE } from "../api/client.ts";
 import { messageOf, problemOf } from "../api/problem.ts";
 import type { Request } from "./command-text.ts";

@@ -43,7 +43,7 @@ export function Note({ of, note }: { readonly of: Noted; readonly note: string |
       ) : (
         <>
           <MessageSquare aria-hidden className="mt-0.5 size-3.5 shrink-0 text-accent" />
-          <span className="line-clamp-3 min-w-0 break-words whitespace-pre-wrap text-text" title={note}>
+          <span className="line-clamp-6 min-w-0 break-words whitespace-pre-wrap text-text" title={note}>
             {note}
           </span>
           <IconButton label="Edit the note" className="-my-1" onClick={() => setOpen(true)}>
@@ -99,7 +99,7 @@ function EditNote({
         {(ids) => (
           <TextArea
             {...ids}
-            className="font-sans"
+            className="!font-sans"
             rows={4}
             maxLength={LONGEST}
             value={text}

@@ -10,8 +10,8 @@ import { Segmented } from "../ui/tabs.tsx";
 import { ActionDialog } from "./action-dialog.tsx";
 import { apiPath, sendAll } from "./api-call.ts";
 import { ChangeList } from "./change-list.tsx";
-import { commandOf, type Request } from "./command-text.ts";
 import type { RunRef } from "./commands.ts";
+import { pauseCommand, pauseRequest } from "./pause/use-pause.ts";
 import { ClearRuns } from "./run-actions.tsx";
 import { triggerCommand, triggerRequest } from "./trigger/trigger-request.ts";
 
@@ -36,7 +36,7 @@ export function SelectedDags({ dags }: { readonly dags: readonly SelectedDag[] }
     of.length > 0 && (
       <Button onClick={() => setChosen({ action, dags: of })}>
         {label}
-        {of.length < dags.length && ` ${count(of.length)}`}…
+        {of.length < dags.length && ` (${count(of.length)})`}…
       </Button>
     );
   const props = { dags: chosen?.dags ?? [], onClose: () => setChosen(undefined) };
@@ -72,12 +72,7 @@ function dagsText(number: number): string {
 
 function PauseDags({ dags, isPaused, onClose }: DagsProps & { readonly isPaused: boolean }) {
   const verb = isPaused ? "Pause" : "Resume";
-  const calls = (value: boolean): Request[] =>
-    dags.map(({ dagId }) => ({
-      method: "PATCH",
-      path: apiPath`/dags/${dagId}`,
-      body: { is_paused: value },
-    }));
+  const calls = (value: boolean) => dags.map(({ dagId }) => pauseRequest(dagId, value));
   return (
     <ActionDialog
       title={`${verb} ${dagsText(dags.length)}`}
@@ -93,7 +88,10 @@ function PauseDags({ dags, isPaused, onClose }: DagsProps & { readonly isPaused:
         previewKey: ["pause", dags, isPaused],
         calls: () => calls(isPaused),
         cli: () => [
-          commandOf("tradewind", "dags", isPaused ? "pause" : "unpause", ...dags.map(({ dagId }) => dagId)),
+          pauseCommand(
+            dags.map(({ dagId }) => dagId),
+            isPaused,
+          ),
         ],
         label: () => `${verb} ${dagsText(dags.length)}`,
         done: () => `${verb}d ${dagsText(dags.length)}`,

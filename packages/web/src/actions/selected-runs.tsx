@@ -19,7 +19,7 @@ export function SelectedRuns({ runs }: { readonly runs: readonly Run[] }) {
         onClick={() => setChosen({ action, runs: of })}
       >
         {label}
-        {of.length < runs.length && ` ${count(of.length)}`}…
+        {of.length < runs.length && ` (${count(of.length)})`}…
       </Button>
     );
   return (

@@ -94,10 +94,18 @@ it("begins with the defaults", () => {
       on: { type: "boolean" },
       note: { type: "string" },
       inner: { type: "object", properties: { a: { default: 1, type: "number" } } },
+      prefilled: {
+        type: "object",
+        default: { b: 3 },
+        properties: { a: { default: 1, type: "number" }, b: { default: 2, type: "number" }, c: {} },
+      },
     },
     ["on", "tags"],
   );
-  expect(initialValue(field)).toEqual({ region: "eu", tags: [], on: false, inner: { a: 1 } });
+  expect(initialValue(field)).toEqual({
+    ...{ region: "eu", tags: [], on: false, inner: { a: 1 } },
+    prefilled: { a: 1, b: 3 },
+  });
 });
 
 it("names each problem by the pointer of its field", () => {

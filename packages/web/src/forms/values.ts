@@ -15,7 +15,7 @@ export type FormErrors = ReadonlyMap<string, string>;
 
 /** The value with which a field begins; undefined: it is not set. */
 export function initialValue(field: FormField): unknown {
-  if ("default" in field.schema) return structuredClone(field.schema["default"]);
+  if ("default" in field.schema) return withDefaults(field, structuredClone(field.schema["default"]));
   switch (field.kind) {
     case "object": {
       const entries = field.fields
@@ -32,6 +32,13 @@ export function initialValue(field: FormField): unknown {
     default:
       return undefined;
   }
+}
+
+/** The default of an object may leave out properties that have defaults of their own. */
+function withDefaults(field: FormField, value: unknown): unknown {
+  if (field.kind !== "object" || typeof value !== "object" || value === null) return value;
+  const own = field.fields.filter(({ field: each }) => "default" in each.schema);
+  return { ...Object.fromEntries(own.map((each) => [each.name, initialValue(each.field)])), ...value };
 }
 
 export function pointerOf(parent: string, name: string | number): string {

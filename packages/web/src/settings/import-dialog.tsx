@@ -61,6 +61,7 @@ export function ImportDialog({
             type="file"
             accept=".json,application/json"
             aria-label="File"
+            className="self-start text-muted file:mr-3 file:h-7 file:rounded-md file:border file:border-line-strong file:bg-surface file:px-2.5 file:font-medium file:text-text hover:file:bg-hover"
             onChange={async (event) => {
               const file = event.target.files?.[0];
               if (file) setChosen({ name: file.name, file: parseFile(kind, await file.text()) });

@@ -2,8 +2,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { toast } from "sonner";
-import { api } from "../../api/client.ts";
 import { messageOf } from "../../api/problem.ts";
+import { apiPath, send } from "../api-call.ts";
+import { commandOf, type Request } from "../command-text.ts";
 
 type SetPaused = (dagId: string, isPaused: boolean) => Promise<void>;
 
@@ -21,10 +22,7 @@ export function useSetPaused(): SetPaused {
         );
       show(isPaused);
       try {
-        await api.PATCH("/api/v2/dags/{dag_id}", {
-          params: { path: { dag_id: dagId } },
-          body: { is_paused: isPaused },
-        });
+        await send(pauseRequest(dagId, isPaused));
       } catch (error) {
         show(!isPaused);
         toast.error(`"${dagId}" was not ${isPaused ? "paused" : "resumed"}: ${messageOf(error)}`);
@@ -44,6 +42,14 @@ export function useSetPaused(): SetPaused {
     },
     [queries],
   );
+}
+
+export function pauseRequest(dagId: string, isPaused: boolean): Request {
+  return { method: "PATCH", path: apiPath`/dags/${dagId}`, body: { is_paused: isPaused } };
+}
+
+export function pauseCommand(dagIds: readonly string[], isPaused: boolean): string {
+  return commandOf("tradewind", "dags", isPaused ? "pause" : "unpause", ...dagIds);
 }
 
 /** The same answer, in any of its forms, with another value for one DAG. */

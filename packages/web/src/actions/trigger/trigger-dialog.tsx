@@ -2,7 +2,7 @@
 import { useNavigate } from "@tanstack/react-router";
 import { lazy, Suspense, useMemo, useState } from "react";
 import { toast } from "sonner";
-import { $api, api } from "../../api/client.ts";
+import { $api } from "../../api/client.ts";
 import { ApiProblem, messageOf } from "../../api/problem.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { type FormField, fieldOf } from "../../forms/fields.ts";
@@ -23,13 +23,15 @@ import { Field, Input } from "../../ui/field.tsx";
 import { Menu, MenuItem } from "../../ui/menu.tsx";
 import { Loading, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
+import { send } from "../api-call.ts";
 import { reloadPaths } from "../change.ts";
 import { Twin } from "../twin.tsx";
 import { type RecentConf, recentConfs } from "./recent-confs.ts";
-import { triggerBody, triggerCommand, triggerRequest } from "./trigger-request.ts";
+import { triggerCommand, triggerRequest } from "./trigger-request.ts";
 
 const JsonEditor = lazy(() => import("../../code/json-editor.tsx"));
 
+type Run = components["schemas"]["DAGRunResponse"];
 type Values = Readonly<Record<string, unknown>>;
 
 export function TriggerDialog({ dagId, onClose }: { readonly dagId: string; readonly onClose: () => void }) {
@@ -69,7 +71,7 @@ function TriggerForm({
   const navigate = useNavigate();
   const field = useMemo(() => fieldOf(dag.params_schema ?? {}, "conf"), [dag.params_schema]);
   const defaults = useMemo<Values>(
-    () => ({ ...(field.kind === "object" && (initialValue(field) as Values)), ...dag.params }),
+    () => (field.kind === "object" ? (initialValue(field) as Values) : (dag.params ?? {})),
     [field, dag.params],
   );
   const [values, setValues] = useState<Values>(defaults);
@@ -99,11 +101,7 @@ function TriggerForm({
     if (local.size > 0) return setErrors(local);
     setBusy(true);
     try {
-      const { data } = await api.POST("/api/v2/dags/{dag_id}/dagRuns", {
-        params: { path: { dag_id: dagId } },
-        body: triggerBody(input) as never,
-      });
-      const runId = data?.dag_run_id ?? "";
+      const { dag_run_id: runId } = await send<Run>(triggerRequest(input));
       onClose();
       toast.success(`Triggered ${dagId}`, {
         description: runId,

@@ -1,9 +1,9 @@
 /** Approves, rejects, or answers with the form that the task asks for. */
 import { useMemo, useState } from "react";
 import { toast } from "sonner";
+import { send } from "../../actions/api-call.ts";
 import { reloadPaths } from "../../actions/change.ts";
 import { Twin } from "../../actions/twin.tsx";
-import { api } from "../../api/client.ts";
 import { ApiProblem, messageOf } from "../../api/problem.ts";
 import { fieldOf } from "../../forms/fields.ts";
 import { SchemaForm } from "../../forms/schema-form.tsx";
@@ -39,16 +39,13 @@ export function AnswerForm({ approval }: { readonly approval: Approval }) {
     ...said,
   };
 
-  const send = async (decision: Decision) => {
+  const answer = async (decision: Decision) => {
     setProblem(undefined);
     setErrors(NO_ERRORS);
     setBusy(true);
     try {
-      const { data } = await api.POST(`${APPROVALS}/{approval_id}/answer`, {
-        params: { path: { approval_id: id } },
-        body: decision as never,
-      });
-      toast.success(`${data === undefined ? "Answered" : stateText(data)}: ${title}`);
+      const answered = await send<Approval>(answerRequest(id, decision));
+      toast.success(`${stateText(answered)}: ${title}`);
       await reloadPaths([APPROVALS, `${APPROVALS}/{approval_id}`]);
     } catch (error) {
       const found = error instanceof ApiProblem ? serverErrors(error, "answer") : null;
@@ -71,7 +68,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }) {
       onSubmit={(event) => {
         event.preventDefault();
         if (local.size > 0) setErrors(local);
-        else void send(approving);
+        else void answer(approving);
       }}
     >
       {problem !== undefined && (
@@ -96,7 +93,7 @@ export function AnswerForm({ approval }: { readonly approval: Approval }) {
         <Button kind="primary" type="submit" disabled={busy}>
           {hasForm ? "Send answer" : "Approve"}
         </Button>
-        <Button kind="danger" disabled={busy} onClick={() => void send({ decision: "reject", ...said })}>
+        <Button kind="danger" disabled={busy} onClick={() => void answer({ decision: "reject", ...said })}>
           Reject
         </Button>
         <span className="ml-auto">

@@ -1,7 +1,8 @@
 /** Name, pause, schedule, version, owner and tags of a DAG. */
 import { Link } from "@tanstack/react-router";
 import { ChevronDown } from "lucide-react";
-import { useSetPaused } from "../../actions/pause/use-pause.ts";
+import { pauseCommand, pauseRequest, useSetPaused } from "../../actions/pause/use-pause.ts";
+import { Twin } from "../../actions/twin.tsx";
 import type { components } from "../../api/schema.gen.ts";
 import { usePreferences } from "../../app/preferences.ts";
 import { useNow } from "../../time/clock.ts";
@@ -38,6 +39,10 @@ export function DagHeader({
             {dag.is_paused && dag.pause_reason !== null && (
               <span className="text-warn">{dag.pause_reason.replaceAll("_", " ")}</span>
             )}
+            <Twin
+              cli={pauseCommand([dag.dag_id], !dag.is_paused)}
+              request={pauseRequest(dag.dag_id, !dag.is_paused)}
+            />
           </span>
         </>
       }

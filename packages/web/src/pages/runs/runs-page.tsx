@@ -170,7 +170,7 @@ const COLUMNS: readonly Column<Run>[] = [
         </Link>
         <NoteMark note={note} />
         {note !== null && (
-          <span aria-hidden className="truncate text-muted">
+          <span aria-hidden className="max-w-[32ch] truncate text-muted">
             {note}
           </span>
         )}

@@ -1,6 +1,8 @@
 import { RotateCcw } from "lucide-react";
 import { apiPath } from "../../actions/api-call.ts";
 import { change } from "../../actions/change.ts";
+import { commandOf } from "../../actions/command-text.ts";
+import { Twin } from "../../actions/twin.tsx";
 import type { components } from "../../api/schema.gen.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
@@ -55,22 +57,28 @@ const COLUMNS: readonly Column<DeadLetter>[] = [
   {
     id: "retry",
     header: <span className="sr-only">Actions</span>,
-    width: "150px",
-    cell: ({ id, is_retried, listener }) =>
-      is_retried ? (
-        <span className="text-muted">being retried</span>
-      ) : (
-        <Button
-          onClick={() =>
-            void change({
-              request: { method: "POST", path: apiPath`/signals/deadLetters/${id}/retry` },
-              done: `${listener} receives the signal again`,
-              reload: ["/api/v2/signals/deadLetters", "/api/v2/signals/listeners"],
-            })
-          }
-        >
-          <RotateCcw aria-hidden /> Retry delivery
-        </Button>
-      ),
+    width: "190px",
+    cell: (letter) =>
+      letter.is_retried ? <span className="text-muted">being retried</span> : <Retry letter={letter} />,
   },
 ];
+
+function Retry({ letter: { id, listener } }: { readonly letter: DeadLetter }) {
+  const request = { method: "POST", path: apiPath`/signals/deadLetters/${id}/retry` } as const;
+  return (
+    <span className="flex items-center gap-1">
+      <Button
+        onClick={() =>
+          void change({
+            request,
+            done: `${listener} receives the signal again`,
+            reload: ["/api/v2/signals/deadLetters", "/api/v2/signals/listeners"],
+          })
+        }
+      >
+        <RotateCcw aria-hidden /> Retry delivery
+      </Button>
+      <Twin cli={commandOf("tradewind", "signals", "dead-letters", "retry", id)} request={request} />
+    </span>
+  );
+}
