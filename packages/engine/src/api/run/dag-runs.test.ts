@@ -88,6 +88,9 @@ describe("reading runs", () => {
     ["/dags/sales/dagRuns?duration_gt=5", ["sales/r2"]],
     ["/dags/sales/dagRuns?conf_contains=needle", ["sales/r1"]],
     ["/dags/~/dagRuns?dag_id_prefix_pattern=oth", ["other/r1"]],
+    ["/dags/~/dagRuns?dag_id_pattern=%OTH%&state=queued", ["other/r1"]],
+    ["/dags/~/dagRuns?dag_id_pattern=nothing", []],
+    ["/dags/sales/dagRuns?dag_id_pattern=oth", []],
     ["/dags/~/dagRuns?run_type=scheduled", []],
     ["/dags/sales/dagRuns?dag_version=1&end_date_lte=2026-01-02T12:00:00Z", ["sales/r1"]],
   ])("returns for %s: %j", async (path, expected) => {

@@ -151,13 +151,35 @@ export async function listDagRuns(
   const listed = await listPage<StoredRow>(connection, {
     columns: COLUMNS,
     from: FROM,
-    where: conditions(filter),
+    where: conditions(await withKnownDags(connection, filter)),
     order: DAG_RUN_ORDER,
     tiebreak: "r.id",
     page,
     countUpTo: COUNTED_EXACTLY,
   });
   return { ...listed, rows: await withParentPlaces(connection, listed.rows) };
+}
+
+/**
+ * The DAGs that a pattern means, in its place. The planner knows how many runs a DAG has, and nothing of a pattern: it would read the
+ * whole history for a DAG with few runs.
+ */
+async function withKnownDags(
+  connection: Connection,
+  { dagIdPattern, dagIdPrefix, ...filter }: DagRunFilter,
+): Promise<DagRunFilter> {
+  const where = new Conditions().matches("d.dag_id", dagIdPattern).startsWith("d.dag_id", dagIdPrefix);
+  if (where.isEmpty) return filter;
+  where.oneOf("d.dag_id", filter.dagIds);
+  const rows = await connection.rows<{ dag_id: string }>(
+    adhoc(`SELECT d.dag_id FROM dag d ${where}`),
+    where.values,
+  );
+  return {
+    ...filter,
+    dagIds: rows.map(({ dag_id }) => dag_id),
+    nothing: filter.nothing || rows.length === 0,
+  };
 }
 
 export function findDagRun(
