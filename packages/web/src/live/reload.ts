@@ -1,9 +1,9 @@
-/** Reads data again when a topic has changed: at once, then at most every half second, and not while the page is hidden. */
+/** Reads data again when a topic has changed: at once, then at most every 0.3 s, and not while the page is hidden. */
 import { useEffect, useRef } from "react";
 import { reloadPaths } from "../actions/change.ts";
 import { useLive } from "./live.ts";
 
-const LEAST_MS = 500;
+const LEAST_MS = 300;
 
 /**
  * @param topic A topic of the live stream; null: none.

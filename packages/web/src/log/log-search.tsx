@@ -84,7 +84,7 @@ export function LogSearch({
     const timer = setTimeout(() => {
       sent.current = typed;
       onText(typed);
-    }, 150);
+    }, 100);
     return () => clearTimeout(timer);
   }, [typed, onText]);
   const at = current === null ? -1 : found.lines.indexOf(current);
