@@ -27,7 +27,11 @@ export async function grid(stage: Stage, { quick }: SuiteOptions): Promise<Figur
     ...(await stage.visit(`/dags/${GRID_DAG}`, async (page) => {
       await page.evaluate(SHOWN);
       await sleep(1_000);
-      return [await scroll(stage, page), await hover(stage, page), ...(await change(stage, page, 2 * rounds))];
+      return [
+        await scroll(stage, page),
+        await hover(stage, page),
+        ...(await change(stage, page, 2 * rounds)),
+      ];
     })),
   ];
 }

@@ -202,8 +202,8 @@ async function searching(stage: Stage, page: Page, rounds: number): Promise<Figu
       what: "log of 50 MB: search, from the last key to the paint, p95",
       value: quantile(times, 0.95),
       unit: "ms",
-      bar: { atMost: 450 },
-      note: `p50 ${digits(median(times))} ms, of which 150 ms wait for another key`,
+      bar: { atMost: 300 },
+      note: `p50 ${digits(median(times))} ms, of which 100 ms wait for another key`,
     },
   ];
 }

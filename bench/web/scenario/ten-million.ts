@@ -27,7 +27,15 @@ export async function tenMillion({ quick }: SuiteOptions, say: (text: string) =>
     await addHistory(stage.database, instances / TASKS);
     await addRuns(stage.database, "pages", { runs: 100, running: 1 });
     say(`  ${digits(instances)} task instances made in ${digits((performance.now() - started) / 1_000)} s`);
-    const paths = [...pagesOf("pages", "r100"), "/dags/old7", "/runs?dag=old7", "/runs?state=failed"];
+    const paths = [
+      ...pagesOf("pages", "r100"),
+      "/dags/old7",
+      "/dags/old7?tab=runs",
+      "/runs?dag=old7",
+      "/runs?dag=pages",
+      "/runs?dag=no-such-dag",
+      "/runs?state=failed",
+    ];
     const profile = await stage.profile();
     const figures: Figure[] = [];
     for (const path of paths)
