@@ -3,8 +3,10 @@ import { writeFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { httpServer } from "../../engine/test/support/http-server.ts";
 import type { TaskInstance } from "../src/client/resources.ts";
 import type { Worker, WorkerDetail } from "../src/client/workers.ts";
+import { runCaptured } from "./support/captured-host.ts";
 import { RemoteInstallation, type WorkerProcess } from "./support/remote-installation.ts";
 
 /** Its task ends when the file of its conf exists. */
@@ -70,7 +72,7 @@ describe("tradewind workers", () => {
     const [{ heartbeat_age: age = 99 } = {}] = await tw.json<Worker[]>("workers", "list");
     expect(age).toBeLessThan(20);
     const { stdout } = await tw.tw("workers", "list", "--queue", "gpu");
-    expect(stdout).toMatch(/ID +NAME +STATE +RUNNING +SLOTS +FREE +HEARTBEAT +QUEUES/);
+    expect(stdout).toMatch(/ID +NAME +STATE +RUNNING +SLOTS +FREE +HEARTBEAT +VERSION +QUEUES/);
     expect((await tw.tw("workers", "list", "--queue", "other")).stderr).toBe("No workers match.\n");
     expect((await tw.tw("__complete", "tradewind workers drain ")).stdout).toMatch(/^first\b/);
   });
@@ -140,6 +142,32 @@ describe("tradewind workers", () => {
     expect(await ended).toBe(0);
     expect(await tw.json<Worker>("workers", "show", "third")).toMatchObject({ state: "stopped", running: 0 });
     expect((await tw.tw("runs", "wait", "held_third", run)).code).toBe(0);
+  });
+
+  it("ends a worker whose protocol is too old, with what to do, and gives it no work", async () => {
+    const old = await httpServer((request, response) => {
+      const body = { ...JSON.parse(old.requests.at(-1)?.body ?? ""), protocol: 0 };
+      const { authorization = "" } = request.headers;
+      const headers = { authorization, "content-type": "application/json" };
+      void fetch(`${tw.url}${request.url}`, { method: "POST", headers, body: JSON.stringify(body) }).then(
+        async (answer) => {
+          response.writeHead(answer.status, { "content-type": "application/json" });
+          response.end(await answer.text());
+        },
+      );
+    });
+    const { code, stderr } = await runCaptured(["worker", "--name", "old"], {
+      env: {
+        TRADEWIND_HOME: join(tw.folder, "home-old"),
+        TRADEWIND_URL: old.url,
+        TRADEWIND_TOKEN: tw.token,
+        REDIS_URL: `redis://127.0.0.1:${tw.redis.port}`,
+      },
+    });
+    expect([code, stderr]).toEqual([5, expect.stringContaining("update the worker")]);
+    expect(stderr).toContain("WORKER_VERSION");
+    const all = await tw.json<Worker[]>("workers", "list", "--all");
+    expect(all.map(({ name }) => name)).not.toContain("old");
   });
 
   it("asks before a removal", async () => {

@@ -15,7 +15,16 @@ export function addWorker(
 ): Promise<number> {
   return registerWorker(
     database,
-    { name, hostname: "host-1", pid: 4711, version: "0.1.0", slots: 4, queues, labels: { zone: "a" } },
+    {
+      name,
+      hostname: "host-1",
+      pid: 4711,
+      version: "0.1.0",
+      protocol: 1,
+      slots: 4,
+      queues,
+      labels: { zone: "a" },
+    },
     { leaseMs, tokenId: null, assignment: null },
   );
 }

@@ -151,9 +151,9 @@ function columns({ terminal }: Session): readonly Column<Worker>[] {
     { title: "SLOTS", value: ({ slots }) => String(slots), align: "right" },
     { title: "FREE", value: ({ free_slots }) => String(free_slots), align: "right" },
     { title: "HEARTBEAT", value: ({ heartbeat_age }) => `${span(heartbeat_age)} ago` },
+    { title: "VERSION", value: ({ version }) => version },
     { title: "QUEUES", value: queuesOf },
     { title: "HOST", value: ({ hostname }) => hostname, optional: true },
-    { title: "VERSION", value: ({ version }) => version, optional: true },
     { title: "LABELS", value: labelsOf, flexible: true, optional: true },
   ];
 }

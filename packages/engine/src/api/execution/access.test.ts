@@ -199,15 +199,27 @@ describe.each(ROUTES)("%s", (route) => {
   });
 });
 
-it("registers no worker of another protocol, and says what to update", async () => {
+it.each([
+  [0, "update the worker"],
+  [2, "update the server"],
+])("registers no worker of protocol %i, and says: %s", async (protocol, remedy) => {
   const response = await tw.app.inject({
     method: "POST",
     url: "/execution/v1/workers",
     headers: { authorization: `Bearer ${own.token}` },
-    payload: { ...facts, protocol: 2 },
+    payload: { ...facts, protocol },
   });
   isRefused(response, 409, "WORKER_VERSION");
-  expect(response.json().detail).toContain("update the server");
+  expect(response.json().detail).toContain(remedy);
+});
+
+it("refuses the heartbeat of a worker that an older server has registered with an older protocol", async () => {
+  const beat = "POST /execution/v1/workers/{worker_id}/heartbeat";
+  isServed(beat, await call(beat, me));
+  await tw.sql("UPDATE job SET facts = '{\"protocol\": 0}' WHERE id = $1", [me.worker]);
+  const response = await call(beat, me);
+  isRefused(response, 409, "WORKER_VERSION");
+  expect(response.json().detail).toContain("update the worker");
 });
 
 it("refuses a worker whose token was revoked while it was in use", async () => {

@@ -3,7 +3,13 @@ import { z } from "zod";
 import type { OutputLimits } from "../../output/output-limits.ts";
 import type { Database } from "../../store/database/database.ts";
 import { isWorkerRemoved } from "../../store/execute/worker-edits.ts";
-import { endWorkers, registerWorker, renewWorker, workerOrders } from "../../store/execute/workers.ts";
+import {
+  endWorkers,
+  registerWorker,
+  renewWorker,
+  type WorkerProtocol,
+  workerOrders,
+} from "../../store/execute/workers.ts";
 import { principalOf } from "../server/auth.ts";
 import type { ApiApp, ApiOptions, Resource } from "../server/context.ts";
 import { int } from "../server/fields.ts";
@@ -26,7 +32,7 @@ const registerBody = z.strictObject({
   hostname: z.string().max(255),
   pid: int(0),
   version: z.string().max(100),
-  protocol: int(1),
+  protocol: int(0),
   slots: int(1, 10_000),
   queues: z
     .array(name)
@@ -96,13 +102,8 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
       },
     },
     async (request, reply) => {
-      const { protocol, queues = null, ...worker } = request.body;
-      if (protocol !== EXECUTION_PROTOCOL)
-        throw new Problem(
-          409,
-          "WORKER_VERSION",
-          `Worker "${worker.name}" (${worker.version}) speaks protocol ${protocol} of the task execution API, this server (${options.config.version}) speaks ${EXECUTION_PROTOCOL}: update the ${protocol < EXECUTION_PROTOCOL ? "worker" : "server"}`,
-        );
+      const { queues = null, ...worker } = request.body;
+      requireProtocol(worker, options);
       const { assignment = null } = principalOf(request);
       const id = await registerWorker(
         database,
@@ -129,8 +130,10 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
       const { assignments, is_draining: knowsDrain, stopping } = request.body;
       await access.requireWorker(request, worker);
       const { free_slots: freeSlots, is_stopping: isStopping } = request.body;
-      if (!(await renewWorker(database, worker, { leaseMs, freeSlots, isStopping })))
-        throw await gone(database, worker);
+      const renewed = await renewWorker(database, worker, { leaseMs, freeSlots, isStopping });
+      if (renewed === undefined) throw await gone(database, worker);
+      // An earlier version of this server may have registered it.
+      requireProtocol(renewed, options);
       const known = new Set(stopping);
       const until = performance.now() + HOLD * leaseMs;
       for (;;) {
@@ -162,6 +165,16 @@ function register(app: ApiApp, options: ApiOptions, limits: OutputLimits): void 
       await endWorkers(database, [worker], "stopped");
       return reply.code(204).send(null);
     },
+  );
+}
+
+/** @throws Problem for a worker that this server cannot serve. */
+function requireProtocol({ name, protocol, version }: WorkerProtocol, { config }: ApiOptions): void {
+  if (protocol === EXECUTION_PROTOCOL) return;
+  throw new Problem(
+    409,
+    "WORKER_VERSION",
+    `Worker "${name}" (${version}) speaks protocol ${protocol} of the task execution API, this server (${config.version}) speaks ${EXECUTION_PROTOCOL}: update the ${protocol < EXECUTION_PROTOCOL ? "worker" : "server"}`,
   );
 }
 

@@ -162,6 +162,20 @@ describe("a worker", () => {
     await createToken(on.rig.db, { name: "w", token: on.workerToken, role: "worker", expiresAt: null });
   });
 
+  it("stops its tasks and ends when the server is updated and does not serve its protocol any more", async () => {
+    const worker = await on.worker();
+    const run = await on.rig.trigger("endless");
+    await on.rig.until(async () => (await on.rig.states(run)).t === "running", "the task");
+    await on.rig.db.rows(
+      adhoc(`UPDATE job SET facts = jsonb_set(facts::jsonb, '{protocol}', '0')::json
+             WHERE kind = 'worker' AND state = 'running'`),
+    );
+    await worker.finished;
+    await worker.stop();
+    const { pid } = (await on.rig.tasks(run)).t!;
+    expect(isAlive(pid!)).toBe(false);
+  });
+
   it.each(["127.0.0.1", "*", "10.0.0.1,127.0.0.1"])(
     "uses no proxy for addresses in NO_PROXY: %s",
     async (hosts) => {

@@ -39,7 +39,7 @@ export interface WorkerOptions {
   readonly onRegistered?: (facts: { readonly outputLimits: OutputLimits }) => void;
   /** It is to start nothing more, or may start assignments again. */
   readonly onDraining?: (isDraining: boolean) => void;
-  /** A user has removed it, or revoked its token: everything is started elsewhere, and the process has to stop. */
+  /** It was removed, its token was revoked, or it is too old: everything is started elsewhere, and the process has to stop. */
   readonly onRemoved?: () => void;
 }
 
@@ -60,6 +60,7 @@ const LEAVE: Readonly<Record<string, string>> = {
   ASSIGNMENT_ENDED: "the assignment of this pod has ended",
   UNAUTHENTICATED: "the token of this worker was revoked or has expired",
   WORKER_REMOVED: "the worker was removed",
+  WORKER_VERSION: "the server has been updated and does not serve this version of the worker any more",
 };
 
 interface Registered {

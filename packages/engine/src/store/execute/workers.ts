@@ -8,11 +8,17 @@ import { call, statement } from "../database/statement.ts";
 import { hasEnded, isCurrent } from "./assignments.ts";
 import { LOSE_CALL } from "./reports.ts";
 
-export interface WorkerFacts {
+/** What decides whether a server can serve a worker, and names it if not. */
+export interface WorkerProtocol {
   readonly name: string;
+  readonly version: string;
+  /** Of the task execution API. */
+  readonly protocol: number;
+}
+
+export interface WorkerFacts extends WorkerProtocol {
   readonly hostname: string;
   readonly pid: number;
-  readonly version: string;
   readonly slots: number;
   /** null: the worker of one pod. */
   readonly queues: readonly string[] | null;
@@ -38,8 +44,8 @@ export async function registerWorker(
   worker: WorkerFacts,
   { assignment, leaseMs, tokenId }: WorkerOrigin & { readonly leaseMs: number },
 ): Promise<number> {
-  const { hostname, labels, name, pid, queues, slots, version } = worker;
-  const facts = JSON.stringify({ labels, ...(assignment !== null && { assignment }) });
+  const { hostname, labels, name, pid, protocol, queues, slots, version } = worker;
+  const facts = JSON.stringify({ labels, protocol, ...(assignment !== null && { assignment }) });
   const row = await db.one<{ id: number }>(REGISTER, [
     ...[hostname, pid, version, leaseMs, name, queues, slots, facts, tokenId],
   ]);
@@ -61,7 +67,8 @@ const RENEW = statement(
   "worker-renew",
   `UPDATE job SET heartbeat_at = now(), lease_until = now() + $2 * interval '1 millisecond', free_slots = $3,
      is_draining = is_draining OR $4
-   WHERE id = $1 AND kind = 'worker' AND state = 'running' RETURNING id`,
+   WHERE id = $1 AND kind = 'worker' AND state = 'running'
+   RETURNING name, version, coalesce((facts->>'protocol')::integer, 1) AS protocol`,
 );
 
 interface WorkerRenewal {
@@ -71,13 +78,13 @@ interface WorkerRenewal {
   readonly isStopping: boolean;
 }
 
-/** False: the worker was declared dead or removed. */
-export async function renewWorker(
+/** undefined: the worker was declared dead or removed. */
+export function renewWorker(
   db: Connection,
   id: number,
   { freeSlots, isStopping, leaseMs }: WorkerRenewal,
-): Promise<boolean> {
-  return (await db.one(RENEW, [id, leaseMs, freeSlots, isStopping])) !== undefined;
+): Promise<WorkerProtocol | undefined> {
+  return db.one<WorkerProtocol>(RENEW, [id, leaseMs, freeSlots, isStopping]);
 }
 
 const ORDERS = statement(
