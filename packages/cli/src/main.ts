@@ -1,10 +1,12 @@
 /**
- * Entry point of the `tradewind` command. Node caches the compiled code in the temporary folder, which halves the start-up
- * time. NODE_DISABLE_COMPILE_CACHE=1 turns this off.
+ * Entry point of the `tradewind` command. Node caches the compiled code, which halves the start-up time.
+ * NODE_DISABLE_COMPILE_CACHE=1 turns this off; NODE_COMPILE_CACHE names another folder.
  */
 import { enableCompileCache } from "node:module";
+import { compileCacheFolder } from "./compile-cache.ts";
 import { hideSecrets } from "./hidden-environment.ts";
 
 hideSecrets();
-enableCompileCache();
+const folder = compileCacheFolder();
+if (folder !== undefined) enableCompileCache(folder);
 await import("./command-process.ts");
