@@ -49,13 +49,18 @@ export async function insertReports(db: Connection, reports: readonly NewReport[
   return new Set(rows.filter((row) => row.is_held).map((row) => row.id));
 }
 
-/** An assignment ended without a report of its worker, e.g. because its pod is gone. Returns where to log that. */
+/**
+ * An assignment ended without a report of its worker, e.g. because its pod is gone. Returns where to log that. The lock waits
+ * for an owner that is deleting the assignment with its end, and then skips it.
+ */
 const REPORT_END = statement(
   "report-end",
-  `WITH stored AS (
+  `WITH existing AS (
+     SELECT a.id, u.content FROM unnest($1::uuid[], $2::json[]) AS u(id, content) JOIN assignment a ON a.id = u.id
+     ORDER BY a.id FOR KEY SHARE OF a
+   ), stored AS (
      INSERT INTO report (assignment_id, type, content, at)
-     SELECT a.id, 'ended', u.content, now()
-     FROM unnest($1::uuid[], $2::json[]) AS u(id, content) JOIN assignment a ON a.id = u.id
+     SELECT id, 'ended', content, now() FROM existing
      ON CONFLICT (assignment_id, type) DO NOTHING RETURNING assignment_id
    )
    SELECT a.id, a.content->>'logKey' AS log_key, pg_notify('tradewind', 'reports')
