@@ -16,6 +16,7 @@ interface Probed {
   readonly child: ChildProcess;
   said(): string;
   status(path: string): Promise<number | null>;
+  read(path: string): Promise<Response>;
 }
 
 async function start(args: readonly string[], env: NodeJS.ProcessEnv, given?: number): Promise<Probed> {
@@ -41,6 +42,7 @@ async function start(args: readonly string[], env: NodeJS.ProcessEnv, given?: nu
   return {
     child,
     said: () => said,
+    read: (path) => fetch(`http://127.0.0.1:${port}${path}`),
     status: (path) =>
       fetch(`http://127.0.0.1:${port}${path}`).then(
         ({ status }) => status,
@@ -74,14 +76,17 @@ it.each(["scheduler", "triggerer", "dag-processor"])(
   120_000,
 );
 
-it("tells whether a worker holds its lease", async () => {
+it("tells whether a worker holds its lease, and serves the metrics of its process", async () => {
   const on = await WorkerRig.open();
-  const { status } = await start(["worker"], {
+  const { read, status } = await start(["worker"], {
     TRADEWIND_URL: on.proxy.url,
     TRADEWIND_TOKEN: on.workerToken,
     REDIS_URL: on.redisUrl,
   });
   await expect.poll(() => status("/ready"), becomes).toBe(200);
+  const metrics = await read("/metrics");
+  expect(metrics.headers.get("content-type")).toBe("text/plain; version=0.0.4; charset=utf-8");
+  expect(await metrics.text()).toMatch(/^process_cpu_seconds_total [\d.]+$/m);
   await on.stopApi();
   await expect.poll(() => status("/ready"), becomes).toBe(503);
   expect(await status("/live")).toBe(200);

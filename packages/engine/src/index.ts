@@ -39,6 +39,7 @@ export { startWorker, type WorkerStart } from "./process/worker.ts";
 export { type Config, resolveConfig } from "./service/config.ts";
 export { EngineError } from "./service/errors.ts";
 export { missingVariableHint } from "./service/missing-variable.ts";
+export { METRICS_TYPE, processMetrics } from "./service/process-metrics.ts";
 export { userEnvironment, withheldNames } from "./service/user-environment.ts";
 export { migrate, migrationStatus } from "./store/database/migrate.ts";
 export { serverVersion } from "./store/database/server-version.ts";

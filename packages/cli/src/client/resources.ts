@@ -343,7 +343,7 @@ export interface Ordered {
 export interface Token {
   readonly id: number;
   readonly name: string;
-  readonly role: "admin" | "worker";
+  readonly role: "admin" | "worker" | "metrics";
   readonly created_at: string;
   readonly expires_at: string | null;
   readonly last_used_at: string | null;

@@ -9,13 +9,15 @@ import type { Session } from "../../session.ts";
 
 export function command(session: Session) {
   const tokens = new Command("tokens")
-    .description("manage API tokens: of users with full access, and of workers")
+    .description("manage API tokens: of users with full access, of workers, and of Prometheus")
     .addHelpText(
       "after",
       examples(
         "tradewind tokens create ci --expires-in 90d",
         "# for machines that run tasks of the queue executor",
         "tradewind tokens create --role worker",
+        "# for Prometheus",
+        "tradewind tokens create --role metrics",
       ),
     );
 
@@ -40,8 +42,11 @@ export function command(session: Session) {
     .addHelpText("after", examples("tradewind tokens create ci --expires-in 90d"))
     .argument("[name]", "name of the token's user, shown in the audit log (default: the role)")
     .addOption(
-      new Option("--role <role>", "admin: full access; worker: may only execute tasks")
-        .choices(["admin", "worker"] as const)
+      new Option(
+        "--role <role>",
+        "admin: full access; worker: may only execute tasks; metrics: may only read /metrics",
+      )
+        .choices(["admin", "worker", "metrics"] as const)
         .default("admin" as const),
     )
     .option("--expires-in <duration>", "lifetime, e.g. 90d (default: never expires)", parseDuration)

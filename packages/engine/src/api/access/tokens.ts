@@ -1,7 +1,7 @@
 /**
  * `/tokens`: API tokens. A token is shown only in the response that creates it; the database has its hash. Airflow has no such
- * resource. A token with the role "worker" may only execute tasks, every other one has full access; the audit log shows their
- * names.
+ * resource. A token with the role "worker" may only execute tasks, one with the role "metrics" may only read /metrics; an
+ * administrator's has full access. The audit log shows their names.
  */
 import { z } from "zod";
 import { newToken } from "../../service/home.ts";
@@ -11,6 +11,7 @@ import {
   type ListedToken,
   listTokens,
   TOKEN_ORDER,
+  TOKEN_ROLES,
 } from "../../store/access/tokens.ts";
 import { pageOf } from "../dag/dags.ts";
 import { principalOf } from "../server/auth.ts";
@@ -22,8 +23,8 @@ import { conflict, invalid, notFound } from "../server/problem.ts";
 const shape = {
   id: z.number(),
   name: z.string(),
-  /** "worker": only the routes that execute tasks. */
-  role: z.enum(["admin", "worker"]),
+  /** "worker": only the routes that execute tasks; "metrics": only /metrics. */
+  role: z.enum(TOKEN_ROLES),
   created_at: date,
   expires_at: nullableDate,
   last_used_at: nullableDate,
@@ -36,7 +37,7 @@ const newTokenDocument = z.object({ ...shape, token: z.string() }).meta({ id: "N
 const createBody = z.strictObject({
   name: id,
   expires_at: instant.nullish(),
-  role: z.enum(["admin", "worker"]).default("admin"),
+  role: z.enum(TOKEN_ROLES).default("admin"),
 });
 const listQuery = z.strictObject({ ...pageQuery, order_by: orderBy(TOKEN_ORDER, "id") });
 

@@ -26,6 +26,7 @@ import { EXECUTION_TAG, execution } from "../execution/execution.ts";
 import { executors } from "../job/executors.ts";
 import { jobs } from "../job/jobs.ts";
 import { workers } from "../job/workers.ts";
+import { metrics } from "../metrics/metrics.ts";
 import { deadlines } from "../notify/deadlines.ts";
 import { deliveries } from "../notify/deliveries.ts";
 import { dagRunEdits } from "../run/dag-run-edits.ts";
@@ -113,6 +114,7 @@ const RESOURCES: readonly Resource[] = [
   taskInstances,
   taskLogs,
   manualCommands,
+  metrics,
   tasks,
   tokens,
   triggers,

@@ -18,7 +18,7 @@ export interface Principal {
   readonly token: string;
   /** The caller is a signed-in browser. */
   readonly isSession?: boolean;
-  /** "worker": only the task execution API. */
+  /** "worker": only the task execution API; "metrics": only /metrics. */
   readonly role: TokenRole;
   /** Set if the caller is a pod: it acts for this assignment only. */
   readonly assignment?: string;
@@ -35,6 +35,8 @@ declare module "fastify" {
     open?: boolean | ((request: FastifyRequest) => boolean);
     /** A route of the task execution API: for worker tokens, too. */
     execution?: boolean;
+    /** For tokens of the role metrics, too. */
+    metrics?: boolean;
     /** The body is a stream of any length. */
     isUpload?: boolean;
     /** Another authentication method; null: not applicable, a token is required. */
@@ -74,12 +76,13 @@ export function requireToken(database: Database, publicUrl?: string) {
       return refuse(reply, "Send the token as: Authorization: Bearer <token>", "");
     const foreign = token === null ? crossSiteProblem(request, publicUrl) : null;
     if (foreign !== null) return sendProblem(reply, foreign);
-    const isExecution = request.routeOptions.config.execution === true;
+    const { execution: isExecution = false, metrics: isMetrics = false } = request.routeOptions.config;
     const row = token === null ? await findSession(database, secret!) : await tokenRow(token, isExecution);
     if (row === undefined && token === null) return refuse(reply, "The session has ended: sign in again", "");
     if (row === undefined)
       return refuse(reply, "The token is unknown or has expired", ', error="invalid_token"');
-    if (!isExecution) requireUser(row);
+    const isRouteOfRole = row.role === "worker" ? isExecution : row.role === "metrics" && isMetrics;
+    if (!isRouteOfRole) requireUser(row);
     request.principal = {
       tokenId: row.id,
       name: row.name,
@@ -91,10 +94,19 @@ export function requireToken(database: Database, publicUrl?: string) {
   };
 }
 
-/** @throws Problem for the token of a worker. */
+const PURPOSES: Readonly<Record<Exclude<TokenRole, "admin">, string>> = {
+  worker: "execute tasks",
+  metrics: "read /metrics",
+};
+
+/** @throws Problem for the token of a worker, or for metrics. */
 export function requireUser({ name, role }: TokenRow): void {
-  if (role === "worker")
-    throw new Problem(403, "FORBIDDEN", `The token "${name}" has the role worker: it may only execute tasks`);
+  if (role === "admin") return;
+  throw new Problem(
+    403,
+    "FORBIDDEN",
+    `The token "${name}" has the role ${role}: it may only ${PURPOSES[role]}`,
+  );
 }
 
 /** The caller of a route that is not open. */

@@ -8,7 +8,7 @@
 import { randomBytes } from "node:crypto";
 import { z } from "zod";
 import { recordAudit } from "../../store/access/audit.ts";
-import { findToken, type TokenRow } from "../../store/access/tokens.ts";
+import { findToken, TOKEN_ROLES, type TokenRow } from "../../store/access/tokens.ts";
 import {
   createSession,
   createSignInCode,
@@ -33,7 +33,7 @@ const sessionDocument = z
   .object({
     /** The name of the token. */
     user: z.string(),
-    role: z.enum(["admin", "worker"]),
+    role: z.enum(TOKEN_ROLES),
     /** null: the request has a bearer token. */
     signed_in_at: nullableDate,
     expires_at: nullableDate,

@@ -7,8 +7,9 @@ import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { Conditions, type Listed, list, type Page } from "../page/query.ts";
 
-/** "worker": only the routes that execute tasks; "admin": everything. */
-export type TokenRole = "admin" | "worker";
+/** "admin": everything; "worker": only the routes that execute tasks; "metrics": only /metrics. */
+export const TOKEN_ROLES = ["admin", "worker", "metrics"] as const;
+export type TokenRole = (typeof TOKEN_ROLES)[number];
 
 export interface TokenRow {
   readonly id: number;

@@ -985,8 +985,8 @@ CREATE TABLE api_token (
   created_at   timestamptz NOT NULL DEFAULT now(),
   expires_at   timestamptz,
   last_used_at timestamptz,
-  -- 'worker': only the routes that execute tasks.
-  role         text NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'worker'))
+  -- 'worker': only the routes that execute tasks; 'metrics': only /metrics.
+  role         text NOT NULL DEFAULT 'admin' CHECK (role IN ('admin', 'worker', 'metrics'))
 );
 
 -- Same key and same request: the stored response is returned. Same key, other request: rejected.
