@@ -12,6 +12,26 @@ SELECT coalesce(sum(waiting + running), 0) FROM queue_depth WHERE executor = 'qu
 SELECT coalesce(sum(triggers), 0) FROM trigger_depth WHERE queue IN ({{ include "tradewind.sqlList" . }})
 {{- end }}
 
+{{/* The series of this release: the labels come from the ServiceMonitor. */}}
+{{- define "tradewind.series" -}}
+namespace="{{ .Release.Namespace }}", service="{{ include "tradewind.fullname" . }}-api"
+{{- end }}
+
+{{/* A regular expression in a string of PromQL: both need backslashes. */}}
+{{- define "tradewind.queuePattern" -}}
+{{- range $at, $each := . }}{{ if $at }}|{{ end }}{{ $each | regexQuoteMeta | replace "\\" "\\\\" | replace "\"" "\\\"" }}{{ end }}
+{{- end }}
+
+{{/* As the queries of the views. Empty queues have no series: 0, but only while some API server answers. */}}
+{{- define "tradewind.queueMetric" -}}
+sum(max by (queue, state) (tradewind_queue_tasks{ {{- include "tradewind.series" .root }}, executor="queue", queue=~"{{ include "tradewind.queuePattern" .queues }}"})) or 0 * max(tradewind_info{ {{- include "tradewind.series" .root }}})
+{{- end }}
+
+{{- define "tradewind.triggerMetric" -}}
+sum(max by (queue) (tradewind_triggers{ {{- include "tradewind.series" .root }}, queue=~"{{ include "tradewind.queuePattern" .queues }}"})) or 0 * max(tradewind_info{ {{- include "tradewind.series" .root }}})
+{{- end }}
+
+{{/* root; component; autoscaling; sql, metric: the queries; target: of both, per pod. */}}
 {{- define "tradewind.scaledObject" }}
 ---
 apiVersion: keda.sh/v1alpha1
@@ -25,9 +45,19 @@ spec:
   minReplicaCount: {{ .autoscaling.minReplicas }}
   maxReplicaCount: {{ .autoscaling.maxReplicas }}
   triggers:
+    {{- if .root.Values.metrics.prometheusUrl }}
+    - type: prometheus
+      metadata:
+        serverAddress: {{ .root.Values.metrics.prometheusUrl | quote }}
+        query: {{ .metric | quote }}
+        threshold: {{ .target | toString | quote }}
+        # Without an answer the number of pods stays.
+        ignoreNullValues: "false"
+    {{- else }}
     - type: postgresql
       metadata:
-        query: {{ .query | quote }}
+        query: {{ .sql | quote }}
         targetQueryValue: {{ .target | toString | quote }}
       authenticationRef: { name: {{ include "tradewind.fullname" .root }}-database }
+    {{- end }}
 {{- end }}

@@ -1,13 +1,16 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { V1Container, V1Deployment, V1Job, V1PodSpec } from "@kubernetes/client-node";
+import type { V1Container, V1Deployment, V1Job, V1LabelSelector, V1PodSpec } from "@kubernetes/client-node";
 import { beforeAll, describe, expect, it } from "vitest";
+import { METRICS } from "../../../src/api/metrics/installation-metrics.ts";
 import { adhoc, type Database } from "../../../src/store/database/database.ts";
 import { testDatabase } from "../../support/test-database.ts";
 import { EXECUTOR_RULES } from "../cluster-namespace.ts";
 import { CHART, helm, type KubernetesObject, render, VALUE_SETS } from "./chart.ts";
 
 const QUEUE = VALUE_SETS["workers that KEDA scales"];
+const METERED = VALUE_SETS["metrics, by which KEDA scales workers"];
+const PROMETHEUS = METERED.networkPolicy.metricsFrom;
 
 describe.each(Object.entries(VALUE_SETS))("chart with %s", (_, values) => {
   let objects: readonly KubernetesObject[];
@@ -101,6 +104,92 @@ describe("chart", () => {
     expect(scaled?.spec).toMatchObject({ minReplicaCount: 0, maxReplicaCount: 10 });
   });
 
+  it("has Prometheus scrape the API with the token for metrics, and the other services without one", async () => {
+    const objects = await render(METERED);
+    const [api] = ofKind<KubernetesObject>(objects, "ServiceMonitor");
+    expect(api).toMatchObject({
+      metadata: { labels: { release: "prometheus" } },
+      spec: {
+        endpoints: [
+          {
+            ...{ port: "http", path: "/metrics", interval: "30s" },
+            authorization: { credentials: { name: "tradewind-metrics", key: "TRADEWIND_TOKEN" } },
+          },
+        ],
+      },
+    });
+    const service = ofKind<KubernetesObject>(objects, "Service").find(({ metadata }) =>
+      metadata.name.endsWith("-api"),
+    );
+    expect(service?.metadata).toMatchObject({ labels: selectorOf(api) });
+    const [others] = ofKind<KubernetesObject>(objects, "PodMonitor");
+    const matchLabels = selectorOf(others);
+    const scraped = ofKind<V1Deployment>(objects, "Deployment").filter((each) =>
+      container(each).ports?.some(({ name }) => name === "health"),
+    );
+    expect(scraped.map(({ metadata }) => metadata?.name)).toEqual([
+      ...["tw-tradewind-scheduler", "tw-tradewind-triggerer", "tw-tradewind-dag-processor"],
+      "tw-tradewind-worker-default",
+    ]);
+    for (const { spec } of scraped) expect(spec?.template.metadata?.labels).toMatchObject(matchLabels);
+    expect(others?.spec?.podMetricsEndpoints).toEqual([
+      { port: "health", path: "/metrics", interval: "30s" },
+    ]);
+  });
+
+  it("lets Prometheus reach what it scrapes, through closed networks", async () => {
+    const policies = ofKind<KubernetesObject>(await render(METERED), "NetworkPolicy");
+    const rules = (name: string) =>
+      policies.find(({ metadata }) => metadata.name === name)?.spec?.ingress as
+        | { from: unknown }[]
+        | undefined;
+    expect(rules("tw-tradewind")).toBeUndefined();
+    expect(rules("tw-tradewind-metrics")).toEqual([{ ports: [{ port: "health" }], from: PROMETHEUS }]);
+    expect(rules("tw-tradewind-api")?.[0]?.from).toEqual(
+      expect.arrayContaining([...METERED.networkPolicy.apiFrom, ...PROMETHEUS]),
+    );
+    const unmetered = ofKind<KubernetesObject>(
+      await render({ ...METERED, metrics: {}, workers: [] }),
+      "NetworkPolicy",
+    );
+    expect(unmetered.map(({ metadata }) => metadata.name)).toEqual(["tw-tradewind", "tw-tradewind-api"]);
+    expect(JSON.stringify(unmetered)).not.toContain("monitoring");
+  });
+
+  it("scales by metrics of this release, read from Prometheus", async () => {
+    const objects = await render(METERED);
+    expect(objects.filter(({ kind }) => kind === "TriggerAuthentication")).toEqual([]);
+    const triggers = ofKind<KubernetesObject>(objects, "ScaledObject").map(({ spec }) => spec?.triggers);
+    const series = 'namespace="jobs", service="tw-tradewind-api"';
+    const orZero = `or 0 * max(tradewind_info{${series}})`;
+    const trigger = (query: string, threshold: string) => [
+      {
+        type: "prometheus",
+        metadata: {
+          ...{ serverAddress: "http://prometheus.monitoring:9090", query: `${query} ${orZero}`, threshold },
+          ignoreNullValues: "false",
+        },
+      },
+    ];
+    const queues = String.raw`queue=~"default|a\\.b\"c"`;
+    expect(triggers).toEqual([
+      trigger(
+        `sum(max by (queue, state) (tradewind_queue_tasks{${series}, executor="queue", ${queues}}))`,
+        "8",
+      ),
+      trigger(`sum(max by (queue) (tradewind_triggers{${series}, queue=~"default"}))`, "8000"),
+    ]);
+    const docs = readFileSync(join(CHART, "../../../docs/guides/deployment.md"), "utf8");
+    for (const [{ metadata }] of triggers as [{ metadata: { query: string } }][])
+      expect(docs).toContain(metadata.query.replace(String.raw`|a\\.b\"c`, ""));
+    // Names and labels as served.
+    for (const { labels, name } of METRICS)
+      if (name === "tradewind_queue_tasks") expect(labels).toEqual(["executor", "queue", "state"]);
+    const names = [...JSON.stringify(triggers).matchAll(/tradewind_[a-z_]+/g)].map(([name]) => name);
+    const served = ["tradewind_info", ...METRICS.map(({ name }) => name)];
+    expect(names.filter((name) => !served.includes(name))).toEqual([]);
+  });
+
   it("lets the variables of a service override those of all services", async () => {
     const objects = await render(VALUE_SETS["volumes, places and a closed API"]);
     const level = (component: string) =>
@@ -126,6 +215,11 @@ describe("chart", () => {
       "workers without the queue executor",
       { workers: [{ name: "a", queues: ["a"] }] },
       "set executor to queue",
+    ],
+    [
+      "Prometheus as the source of KEDA without metrics",
+      { metrics: { prometheusUrl: "http://prometheus:9090" } },
+      "set metrics.enabled",
     ],
     ["no pod template", { executor: "kubernetes" }, "the Kubernetes executor needs a pod template"],
   ])("rejects %s", async (_, values, message) => {
@@ -210,6 +304,10 @@ function deployment(objects: readonly KubernetesObject[], component: string): V1
   );
   if (found === undefined) throw new Error(`no Deployment of ${component}`);
   return found;
+}
+
+function selectorOf(object: KubernetesObject | undefined): Readonly<Record<string, string>> {
+  return (object?.spec?.selector as V1LabelSelector | undefined)?.matchLabels ?? {};
 }
 
 function container({ spec }: V1Deployment): V1Container {

@@ -37,6 +37,21 @@ export const VALUE_SETS = {
     ],
     triggerer: { capacity: 1_000, queues: ["default", "slow"], autoscaling: { enabled: true } },
   },
+  "metrics, by which KEDA scales workers": {
+    executor: "queue",
+    workers: [{ name: "default", queues: ["default", 'a.b"c'], autoscaling: { enabled: true } }],
+    triggerer: { autoscaling: { enabled: true } },
+    metrics: {
+      enabled: true,
+      interval: "30s",
+      labels: { release: "prometheus" },
+      prometheusUrl: "http://prometheus.monitoring:9090",
+    },
+    networkPolicy: {
+      apiFrom: [{ ipBlock: { cidr: "10.0.0.0/8" } }],
+      metricsFrom: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "monitoring" } } }],
+    },
+  },
   "a pod per task": {
     executor: "kubernetes",
     kubernetes: {

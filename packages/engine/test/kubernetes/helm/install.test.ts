@@ -10,7 +10,7 @@ import {
 import { beforeAll, describe, expect, it } from "vitest";
 import { type PrivateCluster, privateCluster, usesExistingCluster } from "../kubernetes-cluster.ts";
 import { CHART, helm, VALUE_SETS } from "./chart.ts";
-import { installKedaDefinitions } from "./keda-definitions.ts";
+import { installDefinitions } from "./definitions.ts";
 
 const JOB = "tw-tradewind-migration";
 
@@ -24,8 +24,8 @@ describe.skipIf(usesExistingCluster)("chart in a cluster", () => {
     cluster = await privateCluster();
     jobs = cluster.config.makeApiClient(BatchV1Api);
     apps = cluster.config.makeApiClient(AppsV1Api);
-    await installKedaDefinitions(cluster.kubeconfigPath);
-    // At the first run, Go downloads KEDA's module.
+    await installDefinitions(cluster.kubeconfigPath);
+    // At the first run, Go downloads their modules.
   }, 300_000);
 
   const release = (command: readonly string[], namespace: string, values?: object) =>
