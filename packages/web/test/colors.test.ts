@@ -1,4 +1,4 @@
-/** Proves the colours of tokens.css, in light and dark: states stay apart for every kind of vision, glyphs and texts are readable. */
+/** Proves the colours of tokens.css, in light and dark, with usual and more contrast: states stay apart for every kind of vision, glyphs and texts are readable. */
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { INK, type StateLook, TASK_LOOKS } from "../src/state/states.ts";
@@ -6,7 +6,12 @@ import { contrast, deltaE2000, type Rgb, seenWith, toLab, type Vision } from "./
 import { parseOklch, type Theme, tokenColors } from "./support/color-tokens.ts";
 
 const CSS = readFileSync(new URL("../src/styles/tokens.css", import.meta.url), "utf8");
-const THEMES: readonly Theme[] = ["light", "dark"];
+const THEMES: readonly (readonly [Theme, contrast: string])[] = [
+  ["light", "usual"],
+  ["dark", "usual"],
+  ["light", "more"],
+  ["dark", "more"],
+];
 const VISIONS: readonly Vision[] = ["normal", "deutan", "protan", "tritan"];
 const looks = Object.values(TASK_LOOKS);
 
@@ -28,8 +33,9 @@ const pairs = <Value>(values: readonly Value[]): [Value, Value][] =>
 /** A colour and its softer shade are the same state. */
 const areOneState = (one: string, other: string) => one.replace("-soft", "") === other.replace("-soft", "");
 
-describe.each(THEMES)("colours in the %s theme", (theme) => {
-  const color = tokenColors(CSS, theme);
+describe.each(THEMES)("colours in the %s theme with %s contrast", (theme, wanted) => {
+  const hasMore = wanted === "more";
+  const color = tokenColors(CSS, theme, hasMore);
 
   it.each(VISIONS)("keeps the colours of states apart in %s vision", (vision) => {
     const close = pairs(FILLS)
@@ -49,10 +55,19 @@ describe.each(THEMES)("colours in the %s theme", (theme) => {
     expect(faint).toEqual([]);
   });
 
-  it("writes every text with a contrast of 4.5 to 1", () => {
+  it(`writes every text with a contrast of ${hasMore ? 7 : 4.5} to 1`, () => {
     const faint = TEXTS.flatMap(([text, ...grounds]) =>
       grounds.map((ground) => ({ text, ground, ratio: contrast(color(text), color(ground)) })),
-    ).filter(({ ratio }) => ratio < 4.5);
+    ).filter(({ ratio }) => ratio < (hasMore ? 7 : 4.5));
+    expect(faint).toEqual([]);
+  });
+
+  it.runIf(hasMore)("draws lines and states with a contrast of 3 to 1", () => {
+    // Skipped in dense views is excused: it is the ground of a glyph or a text.
+    const faint = ["--line", "--line-strong", "--s-pending", ...FILLS]
+      .filter((name) => name !== "--s-skipped-soft")
+      .map((name) => ({ name, ratio: contrast(color(name), color("--surface")) }))
+      .filter(({ ratio }) => ratio < 3);
     expect(faint).toEqual([]);
   });
 });

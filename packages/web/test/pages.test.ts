@@ -68,6 +68,28 @@ describe.each(PAGES)("%s", (path, text) => {
   });
 });
 
+it("has more contrast if the system asks for it, or if it is chosen", async () => {
+  const page = await site.visit("/dags/orders");
+  const shown = page.locator("main").getByText("check").first();
+  const color = () => page.evaluate<string>("getComputedStyle(document.body).color");
+  await shown.waitFor();
+  const usual = await color();
+  await page.emulateMedia({ contrast: "more" });
+  // The page hears of the change with its next frame.
+  await expect.poll(color).not.toBe(usual);
+  expect(await violations(page)).toEqual([]);
+  await page.emulateMedia({ contrast: "no-preference" });
+  await expect.poll(color).toBe(usual);
+  await page.goto("/settings");
+  await page.getByRole("checkbox", { name: /^More contrast/ }).check();
+  await page.goto("/dags/orders");
+  await shown.waitFor();
+  expect(await color()).not.toBe(usual);
+  await page.emulateMedia({ colorScheme: "dark" });
+  expect(await violations(page)).toEqual([]);
+  await page.context().close();
+});
+
 it("finds runs, tasks and settings from the palette", async () => {
   const page = await site.visit("/settings");
   const words = page.getByRole("dialog").getByRole("combobox");

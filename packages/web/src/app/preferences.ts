@@ -4,6 +4,8 @@ import type { Zone } from "../time/format.ts";
 
 export interface Preferences {
   readonly theme: "system" | "light" | "dark";
+  /** More contrast also if the system asks for no more. */
+  readonly contrast: boolean;
   /** "UTC", "local" or an IANA name. */
   readonly zone: Zone;
   /** Single letters as shortcuts. */
@@ -11,7 +13,9 @@ export interface Preferences {
 }
 
 const KEY = "tradewind.preferences";
-const DEFAULTS: Preferences = { theme: "system", zone: "UTC", shortcuts: true };
+const DEFAULTS: Preferences = { theme: "system", contrast: false, zone: "UTC", shortcuts: true };
+
+const moreContrast = matchMedia("(prefers-contrast: more)");
 
 let current = read();
 const listeners = new Set<() => void>();
@@ -42,6 +46,7 @@ export function setPreferences(change: Partial<Preferences>): void {
 export function applyTheme(): void {
   if (current.theme === "system") delete document.documentElement.dataset["theme"];
   else document.documentElement.dataset["theme"] = current.theme;
+  document.documentElement.dataset["contrast"] = current.contrast || moreContrast.matches ? "more" : "usual";
 }
 
 export function preferences(): Preferences {
@@ -57,6 +62,8 @@ export function usePreferences(): Preferences {
     () => current,
   );
 }
+
+moreContrast.addEventListener("change", changed);
 
 window.addEventListener("storage", ({ key }) => {
   if (key !== KEY) return;

@@ -1,7 +1,6 @@
 /** Where errors, warnings, trigger lines and matches are in the whole log. A click goes there. */
 import { useEffect, useRef } from "react";
-import { usePreferences } from "../app/preferences.ts";
-import { canvasPaint } from "../state/canvas-paint.ts";
+import { useCanvasPaint } from "../state/use-canvas-paint.ts";
 import { cx } from "../ui/class-names.ts";
 import { kindOf } from "./log-rows.ts";
 
@@ -22,9 +21,8 @@ export function Minimap({
   readonly onGo: (line: number) => void;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
-  const { theme } = usePreferences();
+  const paint = useCanvasPaint();
   const lines = kinds.length;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another theme has other colours
   useEffect(() => {
     const element = canvas.current!;
     const height = element.clientHeight;
@@ -33,7 +31,6 @@ export function Minimap({
     element.height = height * scale;
     const context = element.getContext("2d")!;
     context.scale(scale, scale);
-    const paint = canvasPaint(element.parentElement!);
     const draw = (marks: Uint8Array, color: string, x: number, width: number) => {
       context.fillStyle = color;
       for (let y = 0; y < marks.length; y += 1) if (marks[y] === 1) context.fillRect(x, y, width, 2);
@@ -55,7 +52,7 @@ export function Minimap({
     const found = new Uint8Array(height);
     for (const line of matches) found[Math.floor(line * perLine)] = 1;
     draw(found, paint.color("--s-queued"), 0, 4);
-  }, [kinds, matches, lines, theme]);
+  }, [kinds, matches, lines, paint]);
   const percent = (line: number) => `${(100 * line) / Math.max(lines, 1)}%`;
   return (
     <button

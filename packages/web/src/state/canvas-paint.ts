@@ -21,6 +21,8 @@ function glyph(name: GlyphName): Path2D {
 export function canvasPaint(element: HTMLElement): CanvasPaint {
   const probe = document.createElement("span");
   probe.hidden = true;
+  // Otherwise, every colour is the one of texts while the system forces its colours.
+  probe.style.setProperty("forced-color-adjust", "none");
   element.append(probe);
   const resolved = new Map<string, string>();
   const color = (property: string): string => {

@@ -12,7 +12,7 @@ import {
   useState,
 } from "react";
 import { usePreferences } from "../app/preferences.ts";
-import { canvasPaint } from "../state/canvas-paint.ts";
+import { useCanvasPaint } from "../state/use-canvas-paint.ts";
 import { useNow } from "../time/clock.ts";
 import { useWidth } from "../ui/use-width.ts";
 import { TimeAxis } from "./time-axis.tsx";
@@ -38,7 +38,8 @@ export interface TimelineViewProps {
 
 export function TimelineView(props: TimelineViewProps) {
   const { onOpen, onSelect, onToggle, rows, selectedTask, showPath, timeline } = props;
-  const { theme, zone } = usePreferences();
+  const { zone } = usePreferences();
+  const paint = useCanvasPaint();
   const scroller = useRef<HTMLElement>(null);
   const canvas = useRef<HTMLCanvasElement>(null);
   const canvasBox = useRef<HTMLDivElement>(null);
@@ -94,7 +95,7 @@ export function TimelineView(props: TimelineViewProps) {
         hovered,
         selected: selected < 0 ? null : selected,
       },
-      paintFor(element, theme),
+      paint,
     );
   });
 
@@ -265,21 +266,6 @@ function wholeOfRun(timeline: Timeline, present: number): Window {
   );
   const end = lastOf.reduce((most, each) => Math.max(most, each), Math.max(ended, expectedEnd?.usual ?? 0));
   return wholeOf(0, end);
-}
-
-/** Colours of the theme that the canvas has now. */
-const paints = new WeakMap<
-  HTMLElement,
-  { readonly key: string; readonly paint: ReturnType<typeof canvasPaint> }
->();
-
-function paintFor(element: HTMLElement, theme: string) {
-  const key = `${theme} ${matchMedia("(prefers-color-scheme: dark)").matches}`;
-  const known = paints.get(element);
-  if (known?.key === key) return known.paint;
-  const paint = canvasPaint(element.parentElement!);
-  paints.set(element, { key, paint });
-  return paint;
 }
 
 /** Moves the window with the pointer. */

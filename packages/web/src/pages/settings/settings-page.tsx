@@ -8,7 +8,7 @@ import { Facts, PageBody, PageHeader } from "../../ui/page.tsx";
 const ZONES = Intl.supportedValuesOf("timeZone").filter((zone) => zone !== "UTC");
 
 export default function SettingsPage() {
-  const { theme, zone, shortcuts } = usePreferences();
+  const { theme, contrast, zone, shortcuts } = usePreferences();
   const session = useSession();
   return (
     <>
@@ -29,6 +29,14 @@ export default function SettingsPage() {
               </Select>
             )}
           </Field>
+          <label className="flex items-center gap-2">
+            <input
+              type="checkbox"
+              checked={contrast}
+              onChange={(event) => setPreferences({ contrast: event.target.checked })}
+            />
+            More contrast, also if the system does not ask for it
+          </label>
           <Field
             label="Time zone"
             hint="In which all pages show times. A DAG's schedule has a zone of its own."
