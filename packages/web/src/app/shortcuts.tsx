@@ -68,6 +68,9 @@ const GLOBAL: readonly (readonly [string, string])[] = [
   ["x", "Select the row"],
   ["Shift x", "Select the rows since the last selected one"],
   ["a", "Go to the actions of the selected rows"],
+  ["n", "Next match in a log; N: the one before"],
+  ["Home End", "First line of a log; last line, and follow it"],
+  ["+ − 0", "Zoom the timeline of a run, and show the whole run"],
 ];
 
 /** A single key as a shortcut: not while the focus is in a field, and not if the user has switched them off. */

@@ -1,6 +1,6 @@
 /** Draws the visible rows of a timeline on a canvas. */
 import type { CanvasPaint } from "../state/canvas-paint.ts";
-import { duration } from "../time/format.ts";
+import { count, duration } from "../time/format.ts";
 import type { Window } from "./time-scale.ts";
 import {
   type Expected,
@@ -122,7 +122,8 @@ class Painter {
     const y = this.#y(row);
     const expected = timeline.expected.get(row.position);
     if (expected !== undefined) this.#expected(expected, y + row.height / 2);
-    if (instances.length > 1) this.#map(instances, y + 4, row.height - 8);
+    if (instances.length > 1)
+      this.#map(instances, { top: y + 4, height: row.height - 8, total: row.task.map?.instances ?? 0 });
     else for (const instance of instances) this.#instance(instance, y + row.height / 2);
     const note = noteOf(row);
     if (note === "" || row.span === null) return;
@@ -131,7 +132,23 @@ class Painter {
     this.#context.textBaseline = "middle";
     const room =
       expected === undefined ? 8 : Math.max(8, this.#x(expected.lateEnd) - this.#x(row.span.end) + 8);
-    this.#context.fillText(note, this.#x(this.#endOf(row.span.end)) + room, y + row.height / 2 + 0.5);
+    const right = this.#x(this.#endOf(row.span.end)) + room;
+    this.#note(note, { left: this.#x(row.span.start), right, y: y + row.height / 2 });
+  }
+
+  /** Right of a bar; left of it or over its end if there is no room. */
+  #note(note: string, { left, right, y }: { left: number; right: number; y: number }): void {
+    const context = this.#context;
+    const width = context.measureText(note).width;
+    const most = this.#scene.width - width - 8;
+    const isOver = right > most && left - width - 8 < 4;
+    const x = right <= most ? right : isOver ? most : left - width - 8;
+    if (isOver) {
+      context.fillStyle = this.#paint.color("--surface");
+      context.fillRect(x - 4, y - 9, width + 8, 18);
+      context.fillStyle = this.#paint.color("--muted");
+    }
+    context.fillText(note, x, y + 0.5);
   }
 
   #endOf(end: number): number {
@@ -184,11 +201,18 @@ class Painter {
     context.fill();
   }
 
-  /** Each instance as a thin line; of more than there are pixels, some lie over each other. */
-  #map(instances: readonly TimelineInstance[], top: number, height: number): void {
-    const thick = Math.max(1, Math.min(4, height / instances.length));
-    for (const [at, { intervals }] of instances.entries()) {
-      const y = top + (height * (at + 0.5)) / instances.length;
+  /**
+   * Each instance as a thin line, in the order of the map; of more than there are pixels, some lie over each other. Those of a large
+   * map that were not read leave their place empty.
+   */
+  #map(
+    instances: readonly TimelineInstance[],
+    { height, top, total }: { readonly top: number; readonly height: number; readonly total: number },
+  ): void {
+    const all = Math.max(total, instances.length);
+    const thick = Math.max(1, Math.min(4, height / all));
+    for (const [at, { intervals, mapIndex }] of instances.entries()) {
+      const y = top + (height * ((total > instances.length ? Math.min(mapIndex, all - 1) : at) + 0.5)) / all;
       for (const interval of intervals) {
         const from = this.#x(interval.start);
         const to = this.#x(this.#until(interval));
@@ -293,7 +317,14 @@ function noteOf({ task }: TaskRow): string {
         intervals.length === 0 ? 0 : intervals.at(-1)!.end - intervals[0]!.start,
       ),
     );
-    return `slowest ${duration(slowest)}`;
+    const { counts, instances } = task.map;
+    const failed = counts.find(({ state }) => state === "failed")?.count ?? 0;
+    const drawn = task.instances.length;
+    return [
+      `slowest ${duration(slowest)}`,
+      ...(failed > 0 ? [`${count(failed)} failed`] : []),
+      ...(drawn < instances ? [`${count(drawn)} of ${count(instances)} drawn`] : []),
+    ].join(" · ");
   }
   if (instance === undefined || instance.tries < 2) return "";
   const pauses = instance.intervals

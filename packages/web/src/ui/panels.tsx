@@ -49,6 +49,8 @@ export function Failure({ error, onRetry }: { readonly error: unknown; readonly 
               : "The server rejected the request"}
       </p>
       <p className="break-words">{messageOf(error)}</p>
+      {problem?.status === 404 && <p>It may have been deleted or renamed. Ctrl K searches for it.</p>}
+      {problem?.status === 403 && <p>Sign in with a token of another role, or ask an administrator.</p>}
       {problem !== null && <code className="text-muted">{problem.code}</code>}
       {onRetry !== undefined && problem?.status !== 404 && <Button onClick={onRetry}>Load again</Button>}
     </div>

@@ -40,7 +40,7 @@ function BackfillContent({ progress }: { readonly progress: Progress }) {
             <span className="text-base font-normal">
               <StateBadge
                 state={lookOfBackfill(backfill)}
-                label={backfill.is_stopping ? "stopping" : backfill.state}
+                label={backfill.is_stopping ? "Stopping" : capital(backfill.state)}
               />
             </span>
           </>
@@ -206,4 +206,8 @@ function Actions({ progress: { backfill } }: { readonly progress: Progress }) {
       )}
     </>
   );
+}
+
+function capital(word: string): string {
+  return word.charAt(0).toUpperCase() + word.slice(1);
 }

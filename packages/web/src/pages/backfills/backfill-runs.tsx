@@ -1,10 +1,13 @@
 import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { RunActionDialog } from "../../actions/run-actions.tsx";
 import { $api } from "../../api/client.ts";
 import { runPath } from "../../app/paths.ts";
 import { usePreferences } from "../../app/preferences.ts";
 import { useReload } from "../../live/reload.ts";
 import { lookOf } from "../../state/states.ts";
 import { count, shortDate } from "../../time/format.ts";
+import { Button } from "../../ui/button.tsx";
 import { Loads } from "../../ui/panels.tsx";
 import type { Backfill } from "./backfill.ts";
 
@@ -52,6 +55,11 @@ export function BackfillRuns({ backfill }: { readonly backfill: Backfill }) {
                 );
               })}
             </ul>
+            <FailedRuns
+              runs={shown
+                .filter(({ state }) => state === "failed")
+                .map((run) => ({ dagId: run.dag_id, runId: run.dag_run_id, state: run.state }))}
+            />
             {(total ?? 0) > shown.length && (
               <p className="text-muted">The first {count(shown.length)} runs in this range.</p>
             )}
@@ -59,5 +67,18 @@ export function BackfillRuns({ backfill }: { readonly backfill: Backfill }) {
         )}
       </Loads>
     </section>
+  );
+}
+
+function FailedRuns({ runs }: { readonly runs: Parameters<typeof RunActionDialog>[0]["runs"] }) {
+  const [isOpen, setOpen] = useState(false);
+  if (runs.length === 0) return null;
+  return (
+    <p>
+      <Button onClick={() => setOpen(true)}>
+        Run failed tasks of {count(runs.length)} {runs.length === 1 ? "run" : "runs"} again…
+      </Button>
+      {isOpen && <RunActionDialog action="retry" runs={runs} onClose={() => setOpen(false)} />}
+    </p>
   );
 }

@@ -80,7 +80,10 @@ export function RunDetails({
                   "Version",
                   data.dag_versions.map(({ version_number }) => `v${version_number}`).join(", ") || "–",
                 ],
-                data.end_reason === null ? null : ["Ended because", data.end_reason],
+                // Failed tasks are listed above.
+                data.end_reason === null || data.end_reason === "task_failure"
+                  ? null
+                  : ["Ended because", data.end_reason],
                 ["Note", <Note key="note" of={{ dagId, runId }} note={data.note} />],
                 data.conf && Object.keys(data.conf).length > 0
                   ? [

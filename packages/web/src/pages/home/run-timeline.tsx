@@ -10,7 +10,17 @@ import { Ago } from "../../time/time.tsx";
 import { cx } from "../../ui/class-names.ts";
 import { useWidth } from "../../ui/use-width.ts";
 import type { Home } from "./home.ts";
-import { type Bar, type PlacedBar, placeBars, type Scale, ticks, xOf } from "./timeline-bars.ts";
+import {
+  type Bar,
+  firstShown,
+  type PlacedBar,
+  placeBars,
+  type Scale,
+  type Slices,
+  slicesOf,
+  ticks,
+  xOf,
+} from "./timeline-bars.ts";
 
 /** Half the width of the label of a tick; one nearer to the edge would be cut off. */
 const HALF_LABEL = 18;
@@ -106,7 +116,15 @@ function Plot({ home }: { readonly home: Home }) {
   const [hovered, setHovered] = useState<Hovered | null>(null);
   const { timeline } = home;
   const now = Date.parse(home.now);
-  const from = Date.parse(timeline.from);
+  const bars = useMemo(() => timeline.dags.flatMap((dag) => barsOf(dag, timeline.run_states)), [timeline]);
+  const wanted = Date.parse(timeline.from);
+  const from = firstShown(
+    bars.map((bar) => bar.from),
+    wanted,
+    now,
+  );
+  const slices =
+    from === wanted ? timeline.slices : slicesOf(bars, from, now, timeline.slices.success.length);
   const scale: Scale = useMemo(() => ({ from, to: now + (now - from) * AHEAD, width }), [from, now, width]);
   const rows = useMemo(
     () => timeline.dags.map((dag) => ({ dag, ...placeBars(barsOf(dag, timeline.run_states), scale, now) })),
@@ -141,7 +159,7 @@ function Plot({ home }: { readonly home: Home }) {
           {ticks(scale, 64, zoneOffset(now, zone)).map((at) => (
             <Tick key={at} at={at} x={xOf(at, scale)} width={width} height={height} zone={zone} />
           ))}
-          <Histogram home={home} scale={scale} />
+          <Histogram slices={slices} width={nowX} />
           <path d={`M0 ${AXIS + HISTOGRAM - 0.5}H${width}`} stroke="var(--line)" />
           {rows.map(({ dag, placed, lanes }, row) => (
             <RowBars key={dag.dag_id} placed={placed} lanes={lanes} row={row} />
@@ -266,11 +284,16 @@ function Tick({
   );
 }
 
-function Histogram({ home, scale }: { readonly home: Home; readonly scale: Scale }) {
-  const { success, failed } = home.timeline.slices;
+function Histogram({
+  slices: { failed, success },
+  width,
+}: {
+  readonly slices: Slices;
+  /** Until now. */
+  readonly width: number;
+}) {
   const most = Math.max(1, ...success.map((each, index) => each + failed[index]!));
-  const end = xOf(Date.parse(home.now), scale);
-  const step = end / success.length;
+  const step = width / success.length;
   const room = HISTOGRAM - 6;
   const path = (heights: readonly number[], below: readonly number[]) =>
     heights

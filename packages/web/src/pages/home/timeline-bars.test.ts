@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Bar, placeBars, ticks } from "./timeline-bars.ts";
+import { type Bar, firstShown, placeBars, slicesOf, ticks } from "./timeline-bars.ts";
 
 const scale = { from: 0, to: 1_000, width: 500 };
 const bar = (from: number, to: number | null, runId = `${from}`): Bar => ({
@@ -7,6 +7,23 @@ const bar = (from: number, to: number | null, runId = `${from}`): Bar => ({
   state: "success",
   from,
   to,
+});
+
+it("begins not long before the first run, and never before the chosen time", () => {
+  const minute = 60_000;
+  const [from, now] = [0, 1_440 * minute];
+  expect(firstShown([], from, now)).toBe(now - 2 * minute);
+  expect(firstShown([now - 6 * minute, now - minute], from, now)).toBe(now - 15 * minute);
+  expect(firstShown([now - 721 * minute], from, now)).toBe(from);
+  expect(firstShown([now - 90 * minute], now - 60 * minute, now)).toBe(now - 60 * minute);
+});
+
+it("counts ended runs by slice", () => {
+  const failed = { ...bar(200, 900), state: "failed" };
+  expect(slicesOf([bar(-9, -1), bar(0, 100), bar(0, 1_000), bar(1, null), failed], 0, 1_000, 4)).toEqual({
+    success: [1, 0, 0, 1],
+    failed: [0, 0, 0, 1],
+  });
 });
 
 describe("placeBars", () => {

@@ -27,6 +27,31 @@ export function xOf(at: number, { from, to, width }: Scale): number {
   return ((at - from) / (to - from)) * width;
 }
 
+/** Lengths of the timeline while the first of its runs is younger than the time that was chosen. */
+const LENGTHS = [2, 5, 15, 30, 60, 180, 360, 720].map((minutes) => minutes * 60_000);
+
+/** Where the timeline begins: not long before its first run, so that a new installation has more than an empty axis. */
+export function firstShown(starts: readonly number[], from: number, now: number): number {
+  const first = starts.reduce((least, each) => Math.min(least, each), now);
+  const length = LENGTHS.find((each) => each >= now - first) ?? now - from;
+  return Math.max(from, now - length);
+}
+
+export interface Slices {
+  readonly success: readonly number[];
+  readonly failed: readonly number[];
+}
+
+/** Ended runs, counted in as many slices of the time shown. */
+export function slicesOf(bars: readonly Bar[], from: number, now: number, slices: number): Slices {
+  const found = { success: new Array<number>(slices).fill(0), failed: new Array<number>(slices).fill(0) };
+  for (const { state, to } of bars) {
+    if (to === null || to < from || (state !== "success" && state !== "failed")) continue;
+    found[state][Math.min(slices - 1, Math.floor(((to - from) / (now - from)) * slices))]! += 1;
+  }
+  return found;
+}
+
 /** Runs that overlap get lanes of their own, up to three; further ones are drawn over the last. */
 export function placeBars(
   bars: readonly Bar[],

@@ -7,6 +7,7 @@ import { Elapsed, Exact } from "../../time/time.tsx";
 import { type Timeline, type TimeUses, USES } from "../../timeline/timeline-data.ts";
 import { cx } from "../../ui/class-names.ts";
 import { KIND_WORDS, type Run } from "./run-data.ts";
+import { RunFailure } from "./run-failure.tsx";
 
 export function RunHeader({ run, timeline }: { readonly run: Run; readonly timeline: Timeline | undefined }) {
   return (
@@ -55,9 +56,7 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
         )}
       </div>
       {timeline?.time && <TimeSpent time={timeline.time} before={timeline.compared?.time ?? null} />}
-      {run.end_reason !== null && run.state === "failed" && (
-        <p className="break-words text-danger">{run.end_reason}</p>
-      )}
+      {run.end_reason !== null && run.state === "failed" && <RunFailure run={run} />}
       {run.held_by !== undefined && run.held_by.length > 0 && (
         <ul className="rounded-md bg-warn-soft px-3 py-1.5">
           {run.held_by.map(({ code, message }) => (

@@ -1,5 +1,6 @@
 /** Every try of an instance, and every wait of it. */
 import { Link } from "@tanstack/react-router";
+import { $api } from "../../api/client.ts";
 import { StateBadge } from "../../state/glyph.tsx";
 import { duration } from "../../time/format.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
@@ -85,6 +86,9 @@ export function DeferralTab({
                     each.ended_at === null && instance.triggerer_job !== null
                       ? ["Triggerer", `${instance.triggerer_job.hostname} (job ${instance.triggerer_job.id})`]
                       : null,
+                    each.ended_at === null
+                      ? ["Last poll", <LastPoll key="poll" trigger={each.trigger_id} />]
+                      : null,
                     each.ended_at === null && instance.trigger !== null
                       ? [
                           "Arguments",
@@ -105,6 +109,17 @@ export function DeferralTab({
       }
     </Loads>
   );
+}
+
+/** Also while nothing changes: a trigger whose poll is overdue is seen here. */
+function LastPoll({ trigger }: { readonly trigger: number }) {
+  const found = $api.useQuery(
+    "get",
+    "/api/v2/triggers/{trigger_id}",
+    { params: { path: { trigger_id: trigger } } },
+    { refetchInterval: 5_000 },
+  );
+  return <Ago at={found.data?.last_polled_at ?? null} fallback="none: the trigger does not poll" />;
 }
 
 function parsed(text: string): unknown {

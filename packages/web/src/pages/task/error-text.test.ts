@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { firstUserFrame, splitReason } from "./error-text.ts";
+import { dedented, firstUserFrame, splitReason } from "./error-text.ts";
 
 test("splitReason separates the name of an error", () => {
   expect(splitReason("RangeError: a: b")).toEqual({ name: "RangeError", message: "a: b" });
@@ -27,4 +27,9 @@ describe("firstUserFrame", () => {
   test("finds nothing in a text without a stack", () => {
     expect(firstUserFrame("looked at 3 files (of 9)")).toBeNull();
   });
+});
+
+test("dedented removes the indent that all lines have", () => {
+  expect(dedented(["    a(", "", "      b,", "    );"])).toEqual(["a(", "", "  b,", ");"]);
+  expect(dedented(["", "x"])).toEqual(["", "x"]);
 });

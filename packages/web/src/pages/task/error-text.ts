@@ -37,3 +37,10 @@ function frameOf(line: string): Frame | null {
     name: name === undefined || name === "<anonymous>" ? null : name,
   };
 }
+
+/** Lines of a program without the indent that all of them have. */
+export function dedented(lines: readonly string[]): string[] {
+  const indents = lines.filter((line) => line.trim() !== "").map((line) => line.search(/\S/));
+  const least = Math.min(...indents);
+  return lines.map((line) => line.slice(least));
+}

@@ -6,7 +6,7 @@ import { $api } from "../../api/client.ts";
 import type { LogModel } from "../../log/log-model.ts";
 import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
-import { type Frame, firstUserFrame, splitReason } from "./error-text.ts";
+import { dedented, type Frame, firstUserFrame, splitReason } from "./error-text.ts";
 import { SameError } from "./same-error.tsx";
 import type { Instance, TaskAddress } from "./task-data.ts";
 
@@ -158,7 +158,7 @@ function SourceFrame({
       tabIndex={0}
       className="overflow-x-auto border-b border-line bg-raised py-1.5 leading-5"
     >
-      {lines.slice(from, frame.line + 2).map((line, at) => (
+      {dedented(lines.slice(from, frame.line + 2)).map((line, at) => (
         <div
           // biome-ignore lint/suspicious/noArrayIndexKey: lines of a text have no other key
           key={at}

@@ -83,7 +83,7 @@ function Chain({ address, depth }: { readonly address: TaskAddress; readonly dep
               )}
             </li>
           ))}
-          {failed !== null && (
+          {failed !== null && !isNamed(failed, reasons) && (
             <li className="ml-2 border-l border-line pb-1 pl-4.5">
               <Causes
                 title="The failure that began it:"
@@ -100,6 +100,21 @@ function Chain({ address, depth }: { readonly address: TaskAddress; readonly dep
         </ol>
       )}
     </Loads>
+  );
+}
+
+interface Named {
+  readonly task_id: string;
+  readonly map_index: number;
+}
+
+/** The task is already among those of a reason. */
+function isNamed(
+  task: Named,
+  reasons: readonly { readonly tasks?: readonly Named[] | undefined }[],
+): boolean {
+  return reasons.some(({ tasks = [] }) =>
+    tasks.some(({ map_index, task_id }) => task_id === task.task_id && map_index === task.map_index),
   );
 }
 
