@@ -14,6 +14,17 @@ export interface Subscriber {
   readonly attempt: string;
 }
 
+/** Stalls of all triggers by one class of triggers. */
+export interface BlockedTrigger {
+  /** null: no trigger could be identified. */
+  readonly kind: string | null;
+  readonly count: number;
+  readonly longestMs: number;
+  readonly lastAt: string;
+  /** Where its code was observed; empty: unknown. */
+  readonly place: string;
+}
+
 /** Facts that a triggerer reports about itself. */
 export interface TriggererFacts {
   readonly triggers: number;
@@ -27,6 +38,8 @@ export interface TriggererFacts {
   readonly suspects: number;
   /** How often a trigger has blocked the others since the start. */
   readonly blocked: number;
+  /** The triggers that blocked last, by class. */
+  readonly blockedBy: readonly BlockedTrigger[];
   /** Milliseconds since the last iteration of the trigger loop. */
   readonly lagMs: number;
   readonly fired: FiredMembers;

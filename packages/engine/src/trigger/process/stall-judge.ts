@@ -5,6 +5,7 @@
 import type { ErrorFacts } from "@tradewind/sdk/program";
 import { durationText } from "@tradewind/sdk/wording";
 import type { RunnerReports } from "../contract.ts";
+import { placeOf } from "../triggerer/blocked-triggers.ts";
 import type { Entry, TriggerRoster } from "../triggerer/trigger-roster.ts";
 import type { StallReport } from "./runner-protocol.ts";
 import { type Stall, StallWatch } from "./stall-watch.ts";
@@ -49,7 +50,8 @@ export class StallJudge {
     if (stall === null || stall.blocker === null) return;
     const guilty = this.#roster.culprits(stall.blocker);
     this.#report({ ...stall, ms: Math.max(stall.ms, this.#limitMs) }, guilty.length > 0);
-    const place = placeOf(stall.stack);
+    const frame = placeOf(stall.stack);
+    const place = frame === "" ? "" : ` ${frame}`;
     const longer = `for more than ${durationText(this.#limitMs)}`;
     const message = `The trigger blocked all triggers of its process ${longer} and was stopped${place}.`;
     this.#consequences.condemned(guilty, {
@@ -62,10 +64,4 @@ export class StallJudge {
     const work = typeof blocker === "number" ? this.#roster.workOf(blocker) : undefined;
     this.#consequences.reported({ id: work?.id ?? null, kind: work?.kind ?? null, ms, stack, isFailed });
   }
-}
-
-/** The innermost frame outside of Node itself. */
-function placeOf(stack: string): string {
-  const frame = stack.split("\n").find((line) => line.includes("at ") && !line.includes("node:"));
-  return frame === undefined ? "" : ` ${frame.trim()}`;
 }

@@ -19,6 +19,7 @@ import { nextColdIn, nextTimedIn, recordFacts } from "../../store/trigger/trigge
 import type { RunnerReports } from "../contract.ts";
 import { EngineTriggers, type Finding } from "../engine/engine-triggers.ts";
 import { SignalWatch } from "../engine/signal-watch.ts";
+import { BlockedTriggers } from "./blocked-triggers.ts";
 import { Peers } from "./peers.ts";
 import { PollNotes } from "./poll-records.ts";
 import { PollSchedule } from "./poll-schedule.ts";
@@ -66,7 +67,7 @@ export class TriggererJob extends JobLoop {
   #sweptAt = 0;
   #gaveAt = Number.NEGATIVE_INFINITY;
   #comparedAt = performance.now();
-  #blocked = 0;
+  readonly #blocked = new BlockedTriggers();
   #unclaimed = 0;
   #listening: Listening | null = null;
   #offLocal: () => void = () => {};
@@ -366,8 +367,8 @@ export class TriggererJob extends JobLoop {
     else this.#log.line(id, line.level, line.message, line.fields);
   }
 
-  #onBlocked({ id, isFailed, kind, ms, stack }: Parameters<RunnerReports["blocked"]>[0]): void {
-    this.#blocked++;
+  #onBlocked(stall: Parameters<RunnerReports["blocked"]>[0]): void {
+    const { id, isFailed, kind, ms, stack } = this.#blocked.record(stall);
     this.logger.warn("a trigger blocked all others", { trigger: id, kind, ms, stack });
     if (id !== null && !isFailed)
       this.#log.engine(id, "warn", `The trigger blocked all others for ${Math.round(ms)} ms:\n${stack}`);
@@ -379,7 +380,7 @@ export class TriggererJob extends JobLoop {
       capacity: this.#options.capacity,
       queues: this.#options.queues,
       unclaimed: this.#unclaimed,
-      blocked: this.#blocked,
+      ...this.#blocked.facts(),
       fired: this.#engine.progress.report(),
       ...this.#options.runner.crashes(),
       lagMs: Math.max(0, Math.round(performance.now() - this.#options.runner.progressAt())),

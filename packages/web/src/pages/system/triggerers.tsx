@@ -1,4 +1,4 @@
-import { count } from "../../time/format.ts";
+import { count, duration } from "../../time/format.ts";
 import { Ago } from "../../time/time.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Fact } from "../../ui/page.tsx";
@@ -75,6 +75,32 @@ const COLUMNS: readonly Column<Job>[] = [
   fact("triggers", "Triggers"),
   fact("capacity", "Capacity"),
   fact("lagMs", "Loop lag", " ms"),
-  fact("blocked", "Blocked"),
+  { id: "blocked", header: "Blocked by", cell: (job) => <BlockedBy job={job} /> },
   fact("crashes", "Crashes"),
 ];
+
+/** The trigger classes that have blocked the event loop since the triggerer started, the latest first. */
+function BlockedBy({ job }: { readonly job: Job }) {
+  const blockers = (job.facts as { readonly blockedBy?: readonly BlockedTrigger[] } | null)?.blockedBy ?? [];
+  if (blockers.length === 0) return <span className="text-faint">none</span>;
+  return (
+    <ul>
+      {blockers.map(({ count: times, kind, lastAt, longestMs, place }) => (
+        <li key={kind ?? ""} title={place}>
+          <span className="font-mono font-medium text-danger">{kind ?? "unknown code"}</span>{" "}
+          <span className="text-muted">
+            {times === 1 ? "once" : `${count(times)} times`}, up to {duration(longestMs)}, <Ago at={lastAt} />
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface BlockedTrigger {
+  readonly kind: string | null;
+  readonly count: number;
+  readonly longestMs: number;
+  readonly lastAt: string;
+  readonly place: string;
+}
