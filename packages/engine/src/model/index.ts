@@ -60,6 +60,7 @@ export * from "./run/wait.ts";
 export {
   Drive,
   type FailedOnSignal,
+  type ImmediateEffect,
   isDriven,
   isStreaming,
   needsStart,

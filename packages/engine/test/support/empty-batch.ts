@@ -24,6 +24,7 @@ export const EMPTY_BATCH: RunBatch = {
   drives: [],
   again: [],
   deadLetters: [],
+  effects: [],
   reports: [],
   endedAssignments: [],
   startSignals: [],

@@ -39,6 +39,7 @@ import { connections } from "../settings/connections.ts";
 import { pools } from "../settings/pools.ts";
 import { variables } from "../settings/variables.ts";
 import { conditions } from "../signal/conditions.ts";
+import { signalEffects } from "../signal/signal-effects.ts";
 import { signals } from "../signal/signals.ts";
 import { signalListeners } from "../signal/signals-listeners.ts";
 import { manualCommands } from "../task/manual-commands.ts";
@@ -108,6 +109,7 @@ const RESOURCES: readonly Resource[] = [
   runTimeline,
   runWait,
   session,
+  signalEffects,
   signalListeners,
   signals,
   taskInstanceEdits,

@@ -8,6 +8,7 @@ import { uiHome } from "./ui-home.ts";
 import { uiLineage } from "./ui-lineage.ts";
 import { uiSameError } from "./ui-same-error.ts";
 import { uiSearch } from "./ui-search.ts";
+import { uiSignals } from "./ui-signals.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
 import { uiTimeline } from "./ui-timeline.ts";
 import { uiTrends } from "./ui-trends.ts";
@@ -20,6 +21,7 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiLineage,
   uiSameError,
   uiSearch,
+  uiSignals,
   uiStream,
   uiTaskLogs,
   uiTimeline,

@@ -136,7 +136,7 @@ export class Commands {
     const firings = this.#drive.receive(heard);
     for (const { action, by, taskId } of firings) {
       const reason = [...new Set(by.map(({ key }) => key))].join(", ");
-      if (taskId === null) this.close(reason);
+      if (taskId === null) this.close(reason, versionsOf(by));
       else this.carryOut({ taskId, action, reason, by: versionsOf(by) });
     }
     return firings.length > 0;
@@ -165,6 +165,7 @@ export class Commands {
         return true;
       case "stop":
         this.#stop(slot, reason);
+        this.#drive.recordEffect({ taskId, by });
         return true;
     }
   }
@@ -177,9 +178,10 @@ export class Commands {
     return true;
   }
 
-  close(reason: string): boolean {
+  close(reason: string, by: readonly number[] = []): boolean {
     if (this.#drive.closed !== null) return false;
     this.#drive.close(reason);
+    this.#drive.recordEffect({ taskId: null, by });
     for (const slot of this.#table.slots) {
       if (isStreaming(slot.node.manifest)) this.#stop(slot, reason);
       else this.#drive.forgetStartsAtClose(slot.node.id);

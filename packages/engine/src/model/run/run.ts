@@ -13,7 +13,7 @@ import type { GroupChange, GroupRow, Groups } from "../graph/groups.ts";
 import type { Counters } from "../graph/trigger-rules.ts";
 import type { ExpansionRow, Expansions, ScopePlace } from "../map/expansions.ts";
 import { type MapChanges, Mapping } from "../map/mapping.ts";
-import type { Drive } from "../signal/drive.ts";
+import type { Drive, ImmediateEffect } from "../signal/drive.ts";
 import { type Cancel, Commands } from "./commands.ts";
 import { Evaluation } from "./evaluation.ts";
 import type { Change, Instance, InstanceRow } from "./instance.ts";
@@ -43,6 +43,7 @@ export interface RunJournal {
 interface OtherChanges {
   readonly maps?: MapChanges | null;
   readonly groups?: readonly GroupChange[] | null;
+  readonly effects?: readonly ImmediateEffect[];
 }
 
 export class RunModel {
@@ -179,7 +180,7 @@ export class RunModel {
     this.#table.restoreChanges(changes);
     if (others.maps) this.#mapping?.restoreChanges(others.maps);
     if (others.groups) this.#table.groups?.restoreChanges(others.groups);
-    this.drive?.restoreChanges();
+    this.drive?.restoreChanges(others.effects);
   }
 
   /** Groups with retries, callbacks or notices; null: none. */

@@ -25,6 +25,8 @@ export type TriggerOutcome =
       readonly key: string | null;
       /** The webhook calls in the event, by webhook name: a wait that received them does not receive them again. */
       readonly calls?: Readonly<Record<string, number>>;
+      /** The versions of the signals in the event, for the record of their effects. */
+      readonly signals?: readonly number[];
     }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
   /** It threw, returned without an event, could not be loaded, or blocked its process. */

@@ -36,6 +36,14 @@ interface StoredTask {
   readonly tickAt?: number;
 }
 
+/** What signals did at once; starts and restarts are the cause of a try instead (`cause`). */
+export interface ImmediateEffect {
+  /** null: the run was closed. */
+  readonly taskId: string | null;
+  /** The versions of the signals. */
+  readonly by: readonly number[];
+}
+
 /** Everything to store except the waiting starts. */
 export interface StoredDrive {
   readonly rules?: readonly StoredRule[];
@@ -96,6 +104,7 @@ export class Drive {
   readonly #reacts: boolean;
   #closed: string | null;
   #isDirty = false;
+  #effects: ImmediateEffect[] = [];
 
   constructor({ manifest, rules, run, startedAt, starts = [], stored = {} }: DriveOptions) {
     this.endsWithBatch = manifest.endWhen === "batchDone";
@@ -175,6 +184,23 @@ export class Drive {
   startSignals(taskId: string): readonly number[] {
     const { cause } = this.#task(taskId);
     return [...new Set([...(cause?.restart ?? []), ...(cause?.start ?? [])])];
+  }
+
+  /** The cause of the current try; null: no signal. */
+  cause(taskId: string): Cause | null {
+    return this.#task(taskId).cause;
+  }
+
+  /** Signals have stopped a task, or closed the run. */
+  recordEffect(effect: ImmediateEffect): void {
+    if (effect.by.length > 0) this.#effects.push(effect);
+  }
+
+  /** The effects since the last call. */
+  drainEffects(): ImmediateEffect[] {
+    const effects = this.#effects;
+    this.#effects = [];
+    return effects;
   }
 
   /** The failed `onSignal` call of the task; null: none. */
@@ -262,9 +288,10 @@ export class Drive {
     return changes;
   }
 
-  /** The last state was not stored: the next `takeState` and `takeStarts` return it again. */
-  restoreChanges(): void {
+  /** The last state was not stored: the next calls of the methods above return it again. */
+  restoreChanges(effects: readonly ImmediateEffect[] = []): void {
     this.#isDirty = true;
+    this.#effects.unshift(...effects);
     for (const { waiting } of this.#tasks.values()) waiting.restoreChanges();
   }
 

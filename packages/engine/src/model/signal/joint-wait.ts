@@ -38,6 +38,8 @@ export interface MemberEvent {
   readonly key: string | null;
   /** The webhook calls in the event, by webhook name. */
   readonly calls?: Readonly<Record<string, number>>;
+  /** The versions of the signals in the event. */
+  readonly signals?: readonly number[];
 }
 
 /** The events that a joint wait has received. */
@@ -91,6 +93,12 @@ export class JointWaitState {
     const keys = events.map(([, { key }]) => key);
     const key = this.#shared === null ? null : JSON.stringify([this.#shared, keys]);
     const calls: Record<string, number> = Object.assign({}, ...events.map(([, event]) => event.calls));
-    return { payload, key, ...(Object.keys(calls).length > 0 && { calls }) };
+    const signals = events.flatMap(([, event]) => event.signals ?? []);
+    return {
+      payload,
+      key,
+      ...(Object.keys(calls).length > 0 && { calls }),
+      ...(signals.length > 0 && { signals }),
+    };
   }
 }

@@ -6,6 +6,7 @@ import type { WakeUps } from "../../job/wake-up.ts";
 import {
   type Change,
   type GroupChange,
+  type ImmediateEffect,
   type Instance,
   isOccupying,
   type MapChanges,
@@ -16,6 +17,7 @@ import {
 import type { AgainWrite, DriveWrite } from "../../store/drive/run-drives.ts";
 import { limitNames } from "../../store/pool/limit-key.ts";
 import type { RetryWrite } from "../../store/run/run-retry.ts";
+import type { EffectWrite } from "../../store/signal/signal-effects.ts";
 import type { InstanceMove } from "../../store/task/instance-moves.ts";
 import type { MapWrite } from "../../store/task/map-expansions.ts";
 import type { InstanceBirth } from "../../store/task/new-instances.ts";
@@ -25,6 +27,7 @@ import { stateSignal } from "../../store/task/state-signals.ts";
 import type { DeferralWrite, WaitEnd } from "../../store/trigger/deferrals.ts";
 import { type EventTraces, traceGroup, traceRun } from "../loaded/event-traces.ts";
 import type { RunActor, Traces } from "../loaded/run-actor.ts";
+import { immediateWrites, startWrites } from "../loaded/signal-causes.ts";
 
 /** One actor's part of a batch; kept until the commit, and given back if that fails. */
 export interface ActorChanges {
@@ -34,6 +37,7 @@ export interface ActorChanges {
   readonly groups: readonly GroupChange[] | null;
   /** The changed signal state of the run; null: unchanged. */
   readonly drive: DriveWrite | null;
+  readonly effects: readonly ImmediateEffect[];
 }
 
 /** The rows of workers' reports that a batch deletes: of ends with their assignments. */
@@ -61,15 +65,16 @@ export function changesOf(actor: RunActor): ActorChanges {
   const maps = model.drainMapChanges();
   const changes = model.drainChanges();
   const groups = model.groups?.drainChanges() ?? null;
-  if (!ears) return { actor, changes, maps, groups, drive: null };
+  if (!ears) return { actor, changes, maps, groups, drive: null, effects: [] };
   const state = (model.drive?.drainState() ?? null) as Json | null;
   const starts = model.drive?.drainStarts() ?? [];
-  const hasDriven = state !== null || starts.length > 0;
+  const effects = model.drive?.drainEffects() ?? [];
+  const hasDriven = state !== null || starts.length > 0 || effects.length > 0;
   // A changed log position alone is not worth a transaction.
   const isQuiet = !hasDriven && changes.length === 0 && !maps && !ears.isLate && !ears.hasManualCommands;
-  if (isQuiet) return { actor, changes, maps, groups, drive: null };
+  if (isQuiet) return { actor, changes, maps, groups, drive: null, effects: [] };
   const drive = { runId: actor.id, ...ears.drainPosition(), state, starts };
-  return { actor, changes, maps, groups, drive };
+  return { actor, changes, maps, groups, drive, effects };
 }
 
 export interface BatchOwner {
@@ -148,7 +153,9 @@ export function buildBatch(
   const drives: DriveWrite[] = [];
   const again: AgainWrite[] = [];
   const startSignals = new Set<number>();
-  for (const { actor, changes, drive, maps: mapped } of parts) {
+  const effects: EffectWrite[] = [...extra.traces.effects];
+  for (const { actor, changes, drive, effects: done, maps: mapped } of parts) {
+    effects.push(...done.flatMap((each) => immediateWrites(actor.id, each)));
     if (drive) drives.push(drive);
     if (mapped) maps.push({ runId: actor.id, ...mapped });
     for (const instance of mapped?.released ?? []) occupy(slots, actor.placeOf(instance), -1);
@@ -158,7 +165,10 @@ export function buildBatch(
         instances.push({ ...change, runId: actor.id });
       addSlotChange(slots, actor, change);
       const { instance } = change;
-      if (instance.state === "queued") addCauses(startSignals, actor, instance);
+      if (instance.state === "queued") {
+        addCauses(startSignals, actor, instance);
+        effects.push(...startWrites(actor, instance));
+      }
       if (hasNewTries(change))
         again.push({ runId: actor.id, taskId: instance.node.id, mapIndex: instance.mapIndex });
       if (SIGNALLED.has(instance.state)) signals.push(stateSignal(actor.run, instance));
@@ -207,6 +217,7 @@ export function buildBatch(
     drives,
     again,
     deadLetters: extra.traces.deadLetters,
+    effects,
     ...extra.reports,
     startSignals: [...startSignals],
   };

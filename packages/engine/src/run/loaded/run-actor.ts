@@ -24,6 +24,7 @@ import type { OutputWrite } from "../../store/output/run-outputs.ts";
 import { limitKeyOf } from "../../store/pool/limit-key.ts";
 import type { ClaimedRun } from "../../store/run/run-claim.ts";
 import { runFacts } from "../../store/run/run-row.ts";
+import type { EffectWrite } from "../../store/signal/signal-effects.ts";
 import type { SignalDraft } from "../../store/signal/signals.ts";
 import { type AttemptWrite, attemptWrite } from "../../store/task/ended-attempts.ts";
 import type { SignalWrite } from "../../store/task/run-batch.ts";
@@ -32,6 +33,7 @@ import type { DeferralWrite, FiredDeferral, WaitEnd } from "../../store/trigger/
 import type { RunSubscriptions } from "../drive/run-subscriptions.ts";
 import { recordEnd } from "./attempt-record.ts";
 import type { EventTraces } from "./event-traces.ts";
+import { resumeWrites } from "./signal-causes.ts";
 import type { DagVersion } from "./version-cache.ts";
 import { deferralWrite } from "./waiting.ts";
 
@@ -45,6 +47,7 @@ export interface Traces extends EventTraces {
   readonly deferrals: DeferralWrite[];
   readonly waitEnds: WaitEnd[];
   readonly deadLetters: DeadLetterWrite[];
+  readonly effects: EffectWrite[];
 }
 
 export function noTraces(): Traces {
@@ -58,6 +61,7 @@ export function noTraces(): Traces {
     deferrals: [],
     waitEnds: [],
     deadLetters: [],
+    effects: [],
   };
 }
 
@@ -181,6 +185,7 @@ export class RunActor {
     const result = resultOfFired({ method, name, onFailure }, fired.outcome as unknown as TriggerOutcome);
     const kind = result.kind === "resume" ? "resumed" : "finished";
     now.traces.waitEnds.push({ attempt, kind, mustBeUnfired: false, isCancelled: false });
+    now.traces.effects.push(...resumeWrites(fired, instance.tryNumber));
     this.#endWait(instance, result, now);
     return instance;
   }

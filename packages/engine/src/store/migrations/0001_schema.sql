@@ -663,7 +663,26 @@ CREATE TABLE signal_dead_letter (
   retry_at   timestamptz,
   UNIQUE (listener, signal_id)
 );
+CREATE INDEX signal_dead_letter_signal ON signal_dead_letter (signal_id);
 CREATE INDEX signal_dead_letter_retry ON signal_dead_letter (listener) WHERE retry_at IS NOT NULL;
+
+-- What signals have caused: runs created, tries of tasks started or restarted, tasks stopped, runs closed, waits ended.
+-- Written in the transaction of the effect. No foreign key to the signal, which retention deletes before its runs. The runs
+-- that an asset event created are in asset_event_run.
+CREATE TABLE signal_effect (
+  signal_id  bigint NOT NULL,
+  dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
+  -- '': the run itself.
+  task_id    text NOT NULL DEFAULT '',
+  map_index  integer NOT NULL DEFAULT -1,
+  try_number integer NOT NULL DEFAULT 0,
+  kind       text NOT NULL CHECK (kind IN ('create', 'close', 'start', 'restart', 'stop', 'resume')),
+  attempt    uuid, -- of a wait: the attempt that waited
+  created_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (signal_id, dag_run_id, task_id, map_index, try_number, kind)
+);
+-- The signals that caused a run or a try.
+CREATE INDEX signal_effect_run ON signal_effect (dag_run_id, task_id, map_index, try_number);
 
 -- A bridge to another signal service: one process at a time copies the service's signals into the log, and signals of
 -- tasks from the log into the service. Both positions are stored in the transaction of the copied signals.

@@ -61,6 +61,11 @@ const STORE = statement(
      INSERT INTO trigger_memory (trigger_id, event)
      SELECT DISTINCT ON (o.id) o.id, o.conf->'event' FROM owned o WHERE o.remembered ORDER BY o.id, o.at DESC
      ON CONFLICT (trigger_id) DO UPDATE SET event = EXCLUDED.event
+   ), caused AS (
+     -- The id of a webhook call's run names its signal (webhookRunId).
+     INSERT INTO signal_effect (signal_id, dag_run_id, kind)
+     SELECT substring(a.run_id FROM '^event__webhook_([0-9]+)$')::bigint, a.id, 'create' FROM added a
+     WHERE a.run_id ~ '^event__webhook_[0-9]+$'
    ), told AS (${publishRuns("added", SENDER)}
    ), fired AS (${publishScheduleTriggers(
      // A DAG has one schedule, and its trigger is locked.

@@ -43,6 +43,8 @@ export interface ScheduleMove {
 export interface ScheduleRun {
   readonly runId: string;
   readonly conf: Json;
+  /** For a schedule on signals: the versions that met its condition. */
+  readonly causes?: readonly number[];
   /** For a schedule on assets: the events of the run, and their partition. */
   readonly events?: readonly number[];
   readonly partition?: string | null;
@@ -99,6 +101,10 @@ const MOVE = statement(
    ), linked AS (
      INSERT INTO asset_event_run (dag_run_id, event_id)
      SELECT a.id, e.event FROM unnest($13::text[], $14::bigint[]) AS e(run, event) JOIN added a ON a.run_id = e.run
+   ), caused AS (
+     INSERT INTO signal_effect (signal_id, dag_run_id, kind)
+     SELECT c.signal, a.id, 'create' FROM unnest($15::text[], $16::bigint[]) AS c(run, signal) JOIN added a ON a.run_id = c.run
+     ON CONFLICT DO NOTHING
    ), told AS (${publishRuns("added")})
    SELECT (SELECT count(*) FROM moved) AS moved, (SELECT coalesce(json_agg(run_id), '[]') FROM added) AS added`,
 );
@@ -166,6 +172,7 @@ export async function moveSchedule(
   { received: heard, runs, state, to }: ScheduleMove,
 ): Promise<{ added: number; dropped: readonly string[] } | null> {
   const events = runs.flatMap(({ events = [], runId }) => events.map((event) => ({ runId, event })));
+  const causes = causesOf(runs);
   const [, rows = []] = await db.pipeline([
     call(LOCK_DAG, from.dagId),
     call(
@@ -184,6 +191,8 @@ export async function moveSchedule(
       runs.map(({ partition }) => partition ?? null),
       events.map(({ runId }) => runId),
       events.map(({ event }) => event),
+      causes.map(({ runId }) => runId),
+      causes.map(({ version }) => version),
     ),
   ]);
   const [{ added, moved }] = rows as [{ moved: number; added: string[] }];
@@ -191,6 +200,15 @@ export async function moveSchedule(
   const made = new Set(added);
   // Of two firings of one page for the same run, the first has created it.
   return { added: added.length, dropped: runs.flatMap(({ runId }) => (made.delete(runId) ? [] : [runId])) };
+}
+
+/** Of two firings of one page for the same run, only the first creates it. */
+function causesOf(runs: ScheduleMove["runs"]): { readonly runId: string; readonly version: number }[] {
+  const firsts = new Map<string, ScheduleRun>();
+  for (const run of runs) if (!firsts.has(run.runId)) firsts.set(run.runId, run);
+  return [...firsts.values()].flatMap(({ causes = [], runId }) =>
+    causes.map((version) => ({ runId, version })),
+  );
 }
 
 export async function passSchedules(

@@ -18,18 +18,8 @@ export interface SignalQuery {
 /** Index: signal_key if namespace and key have no wildcard, else signal_pkey. */
 export async function listSignals(connection: Connection, query: SignalQuery): Promise<SignalRow[]> {
   const where = new Conditions();
-  const { keys, namespace } = query;
-  if (namespace !== undefined && namespace !== "%") {
-    if (isExact(namespace)) where.equals("s.namespace", plain(namespace));
-    else where.raw(`s.namespace LIKE ${where.bind(namespace)}`);
-    // Redundant, but required to match the partial index.
-    if (isExact(namespace) && !SYSTEM.has(namespace)) where.raw("s.namespace NOT IN ('task', 'run')");
-  }
-  if (keys !== undefined && !keys.includes("%")) {
-    if (keys.every(isExact)) where.oneOf("s.key", keys.map(plain));
-    else where.raw(`s.key LIKE ANY(${where.bind(keys)}::text[])`);
-  }
-  where.equals("s.sender", query.sender).between("s.id", query.version).between("s.created_at", query.time);
+  signalConditions(where, query);
+  where.between("s.id", query.version).between("s.created_at", query.time);
   const order = query.descending ? "DESC" : "ASC";
   return connection.rows<SignalRow>(
     adhoc(
@@ -38,6 +28,27 @@ export async function listSignals(connection: Connection, query: SignalQuery): P
     ),
     where.values,
   );
+}
+
+/** Adds the conditions on the names of a signal `s`. isByKey: the index signal_key finds them. */
+export function signalConditions(
+  where: Conditions,
+  { keys, namespace, sender }: Pick<SignalQuery, "keys" | "namespace" | "sender">,
+): { readonly isByKey: boolean } {
+  const isOne = namespace !== undefined && isExact(namespace) && !SYSTEM.has(namespace);
+  if (namespace !== undefined && namespace !== "%") {
+    if (isExact(namespace)) where.equals("s.namespace", plain(namespace));
+    else where.raw(`s.namespace LIKE ${where.bind(namespace)}`);
+    // Redundant, but required to match the partial index.
+    if (isOne) where.raw("s.namespace NOT IN ('task', 'run')");
+  }
+  const areExact = keys?.every(isExact) === true;
+  if (keys !== undefined && !keys.includes("%")) {
+    if (areExact) where.oneOf("s.key", keys.map(plain));
+    else where.raw(`s.key LIKE ANY(${where.bind(keys)}::text[])`);
+  }
+  where.equals("s.sender", sender);
+  return { isByKey: isOne && areExact };
 }
 
 const SYSTEM: ReadonlySet<string> = new Set(["task", "run"]);

@@ -21,6 +21,7 @@ import { type DeliveryWrite, deliveryCall } from "../notify/deliveries.ts";
 import { type OutputWrite, outputCalls } from "../output/run-outputs.ts";
 import type { PoolView } from "../pool/pool-occupancy.ts";
 import { type RetryWrite, retryCalls } from "../run/run-retry.ts";
+import { type EffectWrite, effectCall } from "../signal/signal-effects.ts";
 import { type SignalDraft, sendCalls } from "../signal/signals.ts";
 import { smallSignalsCall } from "../signal/signals-read.ts";
 import { type DeferralWrite, deferralCalls, type WaitEnd } from "../trigger/deferrals.ts";
@@ -86,6 +87,7 @@ export interface RunBatch {
   /** Finished instances that restart. */
   readonly again: readonly AgainWrite[];
   readonly deadLetters: readonly DeadLetterWrite[];
+  readonly effects: readonly EffectWrite[];
   /** Stored reports that the batch applies. */
   readonly reports: readonly number[];
   /** Assignments whose end the batch stores, with their reports. */
@@ -172,6 +174,7 @@ export function batchCalls(batch: RunBatch): Call[] {
   const { outputs, signals, callbacks, ends } = batch;
   if (outputs.length > 0) calls.push(...outputCalls(outputs));
   calls.push(...drivenCalls(batch));
+  if (batch.effects.length > 0) calls.push(effectCall(batch.effects));
   if (signals.length > 0) calls.push(call(INSERT_SIGNALS, ...SIGNALS.values(signals), batch.sender));
   // The locks of signal keys come last, because other transactions wait for them.
   if (batch.sends.length > 0) calls.push(...sendCalls(batch.sends));

@@ -22,6 +22,8 @@ export type WaitOutcome =
       readonly payload: Json;
       /** Webhook calls by name: see engine-conditions.ts. */
       readonly calls?: Readonly<Record<string, number>>;
+      /** The versions of its signals: see signal-effects.ts. */
+      readonly signals?: readonly number[];
     }
   | { readonly kind: "ending"; readonly ending: TriggerEnding }
   | { readonly kind: "failed"; readonly error: ErrorFacts };

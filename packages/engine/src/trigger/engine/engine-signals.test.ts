@@ -43,6 +43,7 @@ const wait = async (given: Json) => (await rig.wait("tradewind.signal", null, { 
 const event = (key: string, value: Json, version: number) => ({
   kind: "event",
   payload: { key, value, version },
+  signals: [version],
 });
 const isWaiting = async (attempt: string) => (await waitRow(rig.db, attempt)).fired_at === null;
 const isOwned = () => rig.until(async () => (await rig.owners()).every((owner) => owner !== null), "a claim");

@@ -183,7 +183,12 @@ export class EngineTriggers {
       const condition = this.#conditions.get(number);
       if (condition === undefined) return [];
       const payload = event as unknown as Json;
-      return this.#happened(number, condition, { kind: "event", payload, key: `${event.version}` });
+      return this.#happened(number, condition, {
+        kind: "event",
+        payload,
+        key: `${event.version}`,
+        signals: [event.version],
+      });
     });
     return { ...look, findings };
   }
@@ -303,9 +308,7 @@ export class EngineTriggers {
 }
 
 function whole(event: MemberEvent | null): TriggerOutcome | null {
-  if (event === null) return null;
-  const { payload, key, calls } = event;
-  return { kind: "event", payload, key, ...(calls !== undefined && { calls }) };
+  return event === null ? null : { kind: "event", ...event };
 }
 
 /** The kinds of a member's triggers: its own kind, or the kinds inside a joint wait. */

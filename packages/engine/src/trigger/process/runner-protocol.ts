@@ -115,9 +115,11 @@ export function readStallReport(raw: unknown): StallReport | null {
 
 function isOutcome(raw: unknown): boolean {
   if (!isRecord(raw)) return false;
-  // A child must not name the webhook calls that an event consists of.
-  if (raw["kind"] === "event")
-    return raw["payload"] !== undefined && isText(raw["key"]) && raw["calls"] === undefined;
+  // A child must not name the webhook calls and signals that an event consists of.
+  if (raw["kind"] === "event") {
+    const named = raw["calls"] ?? raw["signals"];
+    return raw["payload"] !== undefined && isText(raw["key"]) && named === undefined;
+  }
   if (raw["kind"] === "failed") return isErrorFacts(raw["error"]);
   return raw["kind"] === "ending" && isEnding(raw["ending"]);
 }

@@ -39,7 +39,8 @@ export function firings(
     if (!next.fired) continue;
     const signal = { key: row.key, value: row.value, version: row.id };
     const conf = { signal, ...(hasAll && { signals: byKey(next.by) }) } as unknown as Json;
-    runs.push({ runId: signalRunId(terms.route, row), conf });
+    const causes = hasAll ? next.by.flatMap(({ version }) => version ?? []) : [row.id];
+    runs.push({ runId: signalRunId(terms.route, row), conf, causes });
   }
   return heard === 0 ? null : { state: state as unknown as Json, received: heard, runs };
 }
