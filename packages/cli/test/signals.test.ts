@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { SignalClient } from "@tradewind/engine/signals";
 import { beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import type { Installation } from "../../engine/test/api/installation.ts";
+import { type Installation, manifestOf } from "../../engine/test/api/installation.ts";
 import { pgProxy } from "../../engine/test/support/pg-proxy.ts";
 import { testDatabase } from "../../engine/test/support/test-database.ts";
 import { type ServedInstallation, servedInstallation } from "./support/served-installation.ts";
@@ -45,6 +45,25 @@ describe("signals", () => {
       value: number;
     }[];
     expect(two.map(({ value }) => value)).toEqual([1, 2]);
+  });
+
+  it("shows what a signal is from and what it has caused", async () => {
+    const sent = JSON.parse((await tw("signals", "send", "order.paid", '{"order":7}', "--json")).stdout);
+    const version = String((sent as { version: number }).version);
+    const alone = await tw("signals", "show", version);
+    expect(alone).toMatchObject({ code: 0, stderr: expect.stringContaining("No effect") });
+    expect(alone.stdout).toMatch(/^from +client admin$/m);
+    await server.addDag(manifestOf("shop", [{ taskId: "book" }]));
+    await server.addRun("shop", { runId: "monday", state: "running" });
+    await server.sql(
+      `INSERT INTO signal_effect (signal_id, dag_run_id, task_id, try_number, kind)
+       SELECT $1, id, 'book', 2, 'start' FROM dag_run`,
+      [version],
+    );
+    const { stdout } = await tw("signals", "show", version);
+    expect(stdout).toMatch(/^ *AFTER +EFFECT +DAG +RUN +TASK +TRY +STATE$/m);
+    expect(stdout).toMatch(/started task +shop +monday +book +2 +\S+$/m);
+    expect((await tw("signals", "show", "999999999")).code).toBe(3);
   });
 
   it("rejects invalid signals with a reason", async () => {

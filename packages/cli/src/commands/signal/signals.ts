@@ -9,6 +9,7 @@ import { moment, relativeTime } from "../../output/when.ts";
 import type { Session } from "../../session.ts";
 import { serve } from "../service/service.ts";
 import { addConditions } from "./signal-conditions.ts";
+import { addShow } from "./signal-show.ts";
 
 interface Listener {
   readonly name: string;
@@ -41,6 +42,7 @@ export function command(session: Session) {
     );
   addSend(signals, session);
   addList(signals, session);
+  addShow(signals, session);
   addListen(signals, session);
   addConditions(signals, session);
   addListeners(signals, session);
