@@ -6,6 +6,7 @@ import { count, duration } from "../../time/format.ts";
 import { Elapsed, Exact } from "../../time/time.tsx";
 import { type Timeline, type TimeUses, USES } from "../../timeline/timeline-data.ts";
 import { cx } from "../../ui/class-names.ts";
+import { CausedBy, useCauses } from "../signals/caused-by.tsx";
 import { KIND_WORDS, type Run } from "./run-data.ts";
 import { RunFailure } from "./run-failure.tsx";
 
@@ -38,6 +39,7 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
             v{run.dag_versions[0]?.version_number}
           </Link>
         </Part>
+        <Signals run={run} />
         {run.parent !== null && (
           <Part name={run.parent.is_sub_dag ? "Part of" : "Started by"}>
             <Link
@@ -67,6 +69,16 @@ export function RunHeader({ run, timeline }: { readonly run: Run; readonly timel
         </ul>
       )}
     </div>
+  );
+}
+
+function Signals({ run }: { readonly run: Run }) {
+  const causes = useCauses({ dagId: run.dag_id, runId: run.dag_run_id });
+  if (causes.length === 0) return null;
+  return (
+    <Part name={causes.length === 1 ? "Signal" : "Signals"}>
+      <CausedBy causes={causes} />
+    </Part>
   );
 }
 

@@ -50,7 +50,7 @@ export function SendSignal({ onClose }: { readonly onClose: () => void }) {
               const sent = await change({
                 request,
                 done: `Signal ${key} is stored`,
-                reload: ["/api/v2/signals"],
+                reload: ["/ui/signals", "/ui/signals/histogram"],
               });
               setBusy(false);
               if (sent) onClose();

@@ -1,66 +1,95 @@
-/** The newest signals. While the list is scrolled down, new ones are announced above it and move nothing. */
+/** Signals over time, and the newest of them. Unless the list follows, new ones are announced above it and move nothing. */
 import { keepPreviousData } from "@tanstack/react-query";
-import { Link } from "@tanstack/react-router";
 import { useCallback, useMemo, useState } from "react";
 import { reloadPaths } from "../../actions/change.ts";
-import { commandOf } from "../../actions/command-text.ts";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
-import { pagePath } from "../../app/paths.ts";
+import { usePreferences } from "../../app/preferences.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useLive } from "../../live/live.ts";
-import { count } from "../../time/format.ts";
-import { Ago, Exact } from "../../time/time.tsx";
+import { useThrottled } from "../../live/throttled.ts";
+import { count, dateTime } from "../../time/format.ts";
+import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
-import { Copyable } from "../../ui/copy.tsx";
 import type { Column } from "../../ui/data-table.tsx";
-import { SearchBox } from "../../ui/field.tsx";
-import { Facts } from "../../ui/page.tsx";
+import { SearchBox, Select } from "../../ui/field.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
-import { Pane } from "../../ui/pane.tsx";
 import { Empty } from "../../ui/panels.tsx";
+import { Histogram } from "./histogram.tsx";
+import { SignalPane } from "./signal-pane.tsx";
+import { LASTS, lastOf, rangeOf } from "./time-range.ts";
 
-type Signal = components["schemas"]["Signal"];
+type Signal = components["schemas"]["UiSignals"]["signals"][number];
 
 const PAGE = 100;
+const RELOAD_MS = 1_000;
+const NAMESPACES = ["default", "asset", "webhook", "task", "run", "trigger", "schedule", "action"];
 
 export function SignalLog() {
   const [search, setSearch] = useSearchState();
   const key = textOf(search, "key") ?? "";
   const sender = textOf(search, "sender") ?? "";
-  const open = textOf(search, "signal");
+  const namespace = textOf(search, "namespace") ?? "default";
+  const open = Number(textOf(search, "signal")) || null;
   const [isFollowing, setIsFollowing] = useState(true);
   const [missed, setMissed] = useState(0);
+  const [now, setNow] = useState(Date.now);
+  const last = lastOf(textOf(search, "last"));
+  const [from, to] = [textOf(search, "from"), textOf(search, "to")];
+  const range = useMemo(() => rangeOf({ from, to, last }, now), [from, to, last, now]);
+  const { zone } = usePreferences();
+  const filter = {
+    ...(key && { key: [key] }),
+    ...(sender && { sender }),
+    ...(namespace !== "default" && { namespace }),
+  };
   const list = $api.useInfiniteQuery(
     "get",
-    "/api/v2/signals",
+    "/ui/signals",
+    { params: { query: { limit: PAGE, ...filter, ...(!range.isLive && { from, to }) } } },
     {
-      params: {
-        query: { limit: PAGE, order_by: "-version", ...(key && { key: [key] }), ...(sender && { sender }) },
-      },
-    },
-    {
-      // With undefined, the library sends the cursor 0: a position before the first signal.
+      // With undefined, the library sends the cursor 0: before the first signal.
       initialPageParam: null,
-      getNextPageParam: (last) => last.next_cursor ?? undefined,
+      getNextPageParam: (page) => page.next_cursor ?? undefined,
       placeholderData: keepPreviousData,
     },
   );
   const reload = useCallback(() => {
     setMissed(0);
-    void reloadPaths(["/api/v2/signals"]);
+    setNow(Date.now());
+    void reloadPaths(["/ui/signals", "/ui/signals/histogram"]);
   }, []);
+  const follow = useThrottled(reload, RELOAD_MS);
   useLive("signals", (message) => {
-    if (isFollowing && !document.hidden) return reload();
-    if ("namespaces" in message)
-      setMissed((before) => before + Object.values(message.namespaces).reduce((sum, each) => sum + each, 0));
+    if (!range.isLive) return;
+    if (isFollowing) return follow();
+    if (!("namespaces" in message)) return;
+    const counts = Object.entries(message.namespaces).filter(
+      ([name]) => namespace === "*" || name === namespace,
+    );
+    setMissed((before) => before + counts.reduce((sum, [, each]) => sum + each, 0));
   });
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ signals }) => signals), [list.data]);
-  const shown = rows.find((row) => `${row.namespace}:${row.version}` === open);
+  const isFiltered = key !== "" || sender !== "" || !range.isLive || namespace !== "default";
   return (
     <>
       <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex flex-wrap items-center gap-2 border-b border-line px-4 py-2">
+          <Select
+            aria-label="Namespace"
+            value={namespace}
+            onChange={({ target }) =>
+              setSearch({ namespace: target.value === "default" ? undefined : target.value })
+            }
+          >
+            <option value="*">All namespaces</option>
+            {(NAMESPACES.includes(namespace) || namespace === "*"
+              ? NAMESPACES
+              : [...NAMESPACES, namespace]
+            ).map((each) => (
+              <option key={each}>{each}</option>
+            ))}
+          </Select>
           <SearchBox
             label="Key, e.g. model.*"
             value={key}
@@ -72,22 +101,51 @@ export function SignalLog() {
             onChange={useCallback((text: string) => setSearch({ sender: text }), [setSearch])}
             className="w-36"
           />
+          {range.isLive ? (
+            <Select
+              aria-label="Range of time"
+              value={last}
+              onChange={({ target }) => setSearch({ last: target.value === "1h" ? undefined : target.value })}
+            >
+              {Object.keys(LASTS).map((each) => (
+                <option key={each} value={each}>
+                  last {each.replace(/(?=[mhd])/, " ")}
+                </option>
+              ))}
+            </Select>
+          ) : (
+            <Button
+              aria-label="Show the latest signals again"
+              onClick={() => setSearch({ from: undefined, to: undefined }, { replace: false })}
+            >
+              {dateTime(range.from, zone)} – {dateTime(range.to, zone)} ✕
+            </Button>
+          )}
           <label className="flex items-center gap-1.5">
             <input
               type="checkbox"
-              checked={isFollowing}
+              checked={isFollowing && range.isLive}
+              disabled={!range.isLive}
               onChange={(event) => setIsFollowing(event.target.checked)}
             />
             Follow
           </label>
-          {missed > 0 && <Button onClick={reload}>{count(missed)} new signals</Button>}
+          {missed > 0 && range.isLive && <Button onClick={reload}>{count(missed)} new signals</Button>}
         </div>
+        <Histogram
+          filter={filter}
+          range={range}
+          onSelect={(selected) => setSearch(selected, { replace: false })}
+          onName={(name) =>
+            setSearch(namespace.includes("*") ? { namespace: name } : { key: `${name}*` }, { replace: false })
+          }
+        />
         <div className="min-h-0 flex-1">
           <PagedTable
             query={list}
             empty={
               <Empty
-                title={key || sender ? "No signal matches" : "No signal was sent yet"}
+                title={isFiltered ? "No signal matches" : "No signal was sent yet"}
                 command={`tradewind signals send model.ready '{"version": 3}'`}
               >
                 A signal is a named, stored message that starts, restarts or stops tasks, or ends a wait.
@@ -96,14 +154,16 @@ export function SignalLog() {
             label="Signals"
             columns={COLUMNS}
             rows={rows}
-            rowKey={({ namespace, version }) => `${namespace}:${version}`}
+            rowKey={({ version }) => version}
             rowHeight={28}
-            onOpen={({ namespace, version }) => setSearch({ signal: `${namespace}:${version}` })}
-            isOpen={({ namespace, version }) => `${namespace}:${version}` === open}
+            onOpen={({ version }) => setSearch({ signal: version })}
+            isOpen={({ version }) => version === open}
           />
         </div>
       </div>
-      {shown && <SignalPane signal={shown} onClose={() => setSearch({ signal: undefined })} />}
+      {open !== null && (
+        <SignalPane key={open} version={open} onClose={() => setSearch({ signal: undefined })} />
+      )}
     </>
   );
 }
@@ -137,6 +197,7 @@ const COLUMNS: readonly Column<Signal>[] = [
     from: "md",
     cell: ({ sender }) => <span className="block max-w-[28ch] truncate">{sender || "–"}</span>,
   },
+  { id: "effect", header: "Effect", width: "130px", cell: (signal) => <Effect signal={signal} /> },
   {
     id: "version",
     header: "Version",
@@ -147,45 +208,24 @@ const COLUMNS: readonly Column<Signal>[] = [
   },
 ];
 
-function SignalPane({ signal, onClose }: { readonly signal: Signal; readonly onClose: () => void }) {
+/** What the signal has caused: "1 run, 3 tasks". */
+function Effect({ signal: { dead_letters: dead, runs, tasks } }: { readonly signal: Signal }) {
+  const parts = [amount(runs, "run"), amount(tasks, "task")].filter((part) => part !== null);
   return (
-    <Pane title={<span className="font-mono">{signal.key}</span>} onClose={onClose}>
-      <div className="flex flex-col gap-4 p-4">
-        <Facts
-          rows={[
-            ["Time", <Exact key="time" at={signal.time} />],
-            ["Namespace", signal.namespace],
-            ["Version", signal.version],
-            ["Position", <code key="position">{signal.position}</code>],
-            ["Sender", signal.sender || "–"],
-            signal.namespace !== "asset"
-              ? null
-              : [
-                  "Started runs",
-                  <Link
-                    key="asset"
-                    to={pagePath("assets")}
-                    search={{ q: signal.key } as never}
-                    className="link"
-                  >
-                    at the events of the asset
-                  </Link>,
-                ],
-          ]}
-        />
-        <section className="flex flex-col gap-1.5">
-          <h3>Value</h3>
-          <pre className="overflow-auto rounded-md border border-line bg-raised p-2 whitespace-pre-wrap">
-            {signal.value === undefined ? "none" : JSON.stringify(signal.value, null, 2)}
-          </pre>
-        </section>
-        <section className="flex flex-col gap-1.5">
-          <h3>Send it again</h3>
-          <Copyable
-            text={commandOf("tradewind", "signals", "send", signal.key, JSON.stringify(signal.value ?? null))}
-          />
-        </section>
-      </div>
-    </Pane>
+    <span className="whitespace-nowrap">
+      {parts.length === 0 && dead === 0 ? <span className="text-faint">none</span> : parts.join(", ")}
+      {dead > 0 && (
+        <span className="text-danger">
+          {parts.length > 0 && ", "}
+          {amount(dead, "dead letter")}
+        </span>
+      )}
+    </span>
   );
+}
+
+/** The server counts up to a hundred. */
+function amount(number: number, of: string): string | null {
+  if (number === 0) return null;
+  return `${number}${number >= 100 ? "+" : ""} ${of}${number === 1 ? "" : "s"}`;
 }

@@ -6,12 +6,13 @@ import { useReload } from "../../live/reload.ts";
 import { Button } from "../../ui/button.tsx";
 import { PageHeader } from "../../ui/page.tsx";
 import { TabLinks } from "../../ui/tabs.tsx";
+import { Conditions } from "./conditions.tsx";
 import { DeadLetters } from "./dead-letters.tsx";
 import { Listeners } from "./listeners.tsx";
 import { SendSignal } from "./send-signal.tsx";
 import { SignalLog } from "./signal-log.tsx";
 
-const TABS = ["log", "listeners", "dead"] as const;
+const TABS = ["log", "conditions", "listeners", "dead"] as const;
 
 export default function SignalsPage() {
   const [search, setSearch] = useSearchState();
@@ -34,12 +35,14 @@ export default function SignalsPage() {
         selected={tab}
         tabs={[
           { id: "log", label: "Log" },
+          { id: "conditions", label: "Conditions" },
           { id: "listeners", label: "Listeners", count: listeners.data?.total_entries },
           { id: "dead", label: "Dead letters", count: letters.data?.total_entries },
         ]}
       />
       <div className="flex min-h-0 flex-1">
         {tab === "log" && <SignalLog />}
+        {tab === "conditions" && <Conditions />}
         {tab === "listeners" && <Listeners query={listeners} />}
         {tab === "dead" && <DeadLetters query={letters} />}
       </div>

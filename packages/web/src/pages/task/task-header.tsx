@@ -7,6 +7,7 @@ import { duration } from "../../time/format.ts";
 import { Elapsed } from "../../time/time.tsx";
 import { readTimeline, type TimelineInstance } from "../../timeline/timeline-data.ts";
 import { cx } from "../../ui/class-names.ts";
+import { CausedBy, useCauses } from "../signals/caused-by.tsx";
 import { type Instance, medianMs, type TaskAddress, type Try, useUsual } from "./task-data.ts";
 
 export function placeOf({ executor_job: job, hostname, pid }: Try): string {
@@ -70,8 +71,22 @@ export function TaskHeader({
       <Part title="Ran on" className="max-sm:hidden">
         <span className="flex h-7 items-center font-mono">{placeOf(instance)}</span>
       </Part>
+      <Signals address={address} tryNumber={selectedTry} />
       <TimeSpent address={address} instance={instance} />
     </div>
+  );
+}
+
+function Signals({ address, tryNumber }: { readonly address: TaskAddress; readonly tryNumber: number }) {
+  const { dagId, mapIndex, runId, taskId } = address;
+  const causes = useCauses({ dagId, runId, task: { taskId, mapIndex, tryNumber } });
+  if (causes.length === 0) return null;
+  return (
+    <Part title={causes.length === 1 ? "Signal" : "Signals"}>
+      <span className="flex min-h-7 items-center">
+        <CausedBy causes={causes} />
+      </span>
+    </Part>
   );
 }
 

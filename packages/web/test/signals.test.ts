@@ -1,0 +1,86 @@
+/** From a signal to what it caused, and back; a range of time from the histogram. */
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { violations } from "./support/axe.ts";
+import { Site } from "./support/site.ts";
+
+let site: Site;
+let version: number;
+
+interface Sent {
+  readonly signals: readonly { readonly version: number }[];
+}
+
+beforeAll(async () => {
+  site = await Site.open();
+  const { dag_runs: runs } = await site.call<{ dag_runs: { dag_run_id: string }[] }>(
+    "GET",
+    "/api/v2/dags/waits/dagRuns",
+  );
+  for (const key of ["partner.other", "stock.low"])
+    await site.call("POST", "/api/v2/signals", { key, value: 1 });
+  const sent = await site.call<Sent>("POST", "/api/v2/signals", {
+    key: "partner.landed",
+    value: { rows: 3 },
+  });
+  version = sent.signals[0]!.version;
+  await site.ended("waits", runs[0]!.dag_run_id);
+}, 120_000);
+afterAll(() => site?.close());
+
+it("leads from a signal to the task that it resumed, and back", async () => {
+  const page = await site.visit("/signals");
+  const row = page.getByRole("row", { name: /partner\.landed/ });
+  await row.getByText("1 task").waitFor();
+  await row.click();
+  const details = page.getByRole("complementary", { name: "Details" });
+  await details.getByText(/Task .*waits › wait.* resumed/).waitFor();
+  await details.getByText(/wait "landed"/).waitFor();
+  await details.getByText(/^\+\d/).waitFor();
+  expect(await violations(page)).toEqual([]);
+  await page.emulateMedia({ colorScheme: "dark" });
+  expect(await violations(page)).toEqual([]);
+  await details.getByRole("link", { name: "waits › wait" }).click();
+  await page.waitForURL(/\/tasks\/wait/);
+  await page.getByText("resumed by").waitFor();
+  await page.locator("main").getByRole("link", { name: "partner.landed" }).click();
+  await page.waitForURL(new RegExp(`/signals\\?.*signal=${version}`));
+  await page.context().close();
+});
+
+it("shows signals by the first part of their keys, and narrows the list to one", async () => {
+  const page = await site.visit("/signals");
+  const chart = page.getByRole("region", { name: "Signals over time" });
+  await chart.getByRole("button", { name: "partner" }).click();
+  await page.waitForURL(/key=partner\*|key=partner%2A/);
+  await page.getByRole("row", { name: /stock\.low/ }).waitFor({ state: "detached" });
+  await page.getByRole("row", { name: /partner\.other/ }).waitFor();
+  await page.context().close();
+});
+
+it("selects a range of time with the mouse and with the keyboard, and leaves it again", async () => {
+  const page = await site.visit("/signals");
+  const axis = page.getByRole("slider", { name: "Select a range of time" });
+  await page.getByRole("row", { name: /stock\.low/ }).waitFor();
+  const box = (await axis.boundingBox())!;
+  await page.mouse.move(box.x + 2, box.y + 20);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width / 2, box.y + 20);
+  await page.mouse.up();
+  await page.waitForURL(/from=.*to=/);
+  await page.getByText("No signal matches").waitFor();
+  await page.getByRole("button", { name: "Show the latest signals again" }).click();
+  await page.getByRole("row", { name: /stock\.low/ }).waitFor();
+  expect(page.url()).not.toContain("from=");
+  await axis.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("Shift+ArrowLeft");
+  await page.keyboard.press("Shift+ArrowLeft");
+  await page.keyboard.press("Enter");
+  await page.waitForURL(/from=.*to=/);
+  await page.getByRole("row", { name: /stock\.low/ }).waitFor();
+  await page.context().close();
+});
+
+it("logs no error", () => {
+  expect(site.complaints).toEqual([]);
+});
