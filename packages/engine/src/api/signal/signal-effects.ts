@@ -15,7 +15,7 @@ import {
   type RecipientRow,
   recipientsOf,
 } from "../../store/signal/signal-chain.ts";
-import type { SignalRow } from "../../store/signal/signals-read.ts";
+import { type SignalRow, sentAt } from "../../store/signal/signals-read.ts";
 import { requireRun, runParams } from "../run/dag-runs.ts";
 import type { Resource } from "../server/context.ts";
 import { date, id, int, iso, mapIndex, nullableDate } from "../server/fields.ts";
@@ -191,7 +191,7 @@ async function causedBy(database: Connection, { dag_id, dag_run_id, task_id }: S
   const of = { dagRunId: run.id, limit: MOST_CAUSES };
   const task = { taskId: task_id ?? "", mapIndex: -1, upToTry: LAST_TRY };
   const tries = task_id === null ? [] : await causesOf(database, { ...of, task });
-  const before = tries.filter(({ at }) => at <= sent.created_at);
+  const before = tries.filter(({ at }) => at <= sentAt(sent));
   const last = before.filter(({ try_number: tryNumber }) => tryNumber === before[0]?.try_number);
   return (last.length > 0 ? last : await causesOf(database, { ...of, task: null })).map(showCause);
 }
@@ -200,14 +200,14 @@ function showCause({ id: version, at, sent_at, ...cause }: CauseRow): z.output<t
   return { ...cause, version, at: iso(at), time: iso(sent_at) };
 }
 
-function showEffect(effect: EffectRow, { created_at: sent }: SignalRow): z.output<typeof effectDocument> {
+function showEffect(effect: EffectRow, signal: SignalRow): z.output<typeof effectDocument> {
   const { at, started_at, task_id, run_id, wait_name, waited_since, ...rest } = effect;
   return {
     ...rest,
     dag_run_id: run_id,
     task_id: task_id === "" ? null : task_id,
     at: iso(at),
-    latency_seconds: (at.getTime() - sent.getTime()) / 1_000,
+    latency_seconds: (at.getTime() - sentAt(signal).getTime()) / 1_000,
     started_at: iso(started_at),
     wait: wait_name,
     waited_since: iso(waited_since),

@@ -6,7 +6,7 @@ import type { Json } from "@tradewind/sdk/manifest";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import type { EffectKind } from "./signal-effects.ts";
-import type { SignalRow } from "./signals-read.ts";
+import { SIGNAL_COLUMNS, type SignalRow } from "./signals-read.ts";
 
 export interface EffectRow {
   readonly kind: EffectKind;
@@ -28,10 +28,7 @@ export interface EffectRow {
 }
 
 /** Index: signal_pkey. */
-const SIGNAL = statement(
-  "chain-signal",
-  "SELECT id, tx, namespace, key, value, sender, created_at FROM signal WHERE id = $1",
-);
+const SIGNAL = statement("chain-signal", `SELECT ${SIGNAL_COLUMNS} FROM signal s WHERE s.id = $1`);
 
 /** Indexes: signal_effect_pkey, asset_event_run_event; the rest by primary keys and task_attempt_instance. */
 const EFFECTS = statement(
