@@ -51,7 +51,7 @@ it("receives as many messages as there is room for: by score, then by id", async
   expect(await redis.client.zcard(queueKey("default"))).toBe(3);
   end("b");
   await has("e", "b", "c");
-  expect(await redis.client.zrange(queueKey("default"), 0, -1)).toEqual(["d", "a"]);
+  expect(await redis.client.zrange(queueKey("default"), 0, "-1")).toEqual(["d", "a"]);
 });
 
 it("receives from each queue while another one is never empty", async () => {
@@ -102,7 +102,7 @@ it("receives nothing while it is paused", async () => {
   end("b");
   await send("default", { c: 0 });
   expect(received).toEqual(["a", "b"]);
-  expect(await redis.client.zrange(queueKey("default"), 0, -1)).toEqual(["c"]);
+  expect(await redis.client.zrange(queueKey("default"), 0, "-1")).toEqual(["c"]);
 });
 
 it("receives again when Redis is back", async () => {
