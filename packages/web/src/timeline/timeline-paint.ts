@@ -136,12 +136,14 @@ class Painter {
     this.#note(note, { left: this.#x(row.span.start), right, y: y + row.height / 2 });
   }
 
-  /** Right of a bar; left of it or over its end if there is no room. */
+  /** Right of a bar; left of it if there is no room, or over the end of a long one. */
   #note(note: string, { left, right, y }: { left: number; right: number; y: number }): void {
     const context = this.#context;
     const width = context.measureText(note).width;
     const most = this.#scene.width - width - 8;
     const isOver = right > most && left - width - 8 < 4;
+    // A short bar is worth more than its note.
+    if (isOver && right - left < 3 * width) return;
     const x = right <= most ? right : isOver ? most : left - width - 8;
     if (isOver) {
       context.fillStyle = this.#paint.color("--surface");

@@ -28,7 +28,7 @@ export function xOf(at: number, { from, to, width }: Scale): number {
 }
 
 /** Lengths of the timeline while the first of its runs is younger than the time that was chosen. */
-const LENGTHS = [2, 5, 15, 30, 60, 180, 360, 720].map((minutes) => minutes * 60_000);
+const LENGTHS = [1, 2, 5, 15, 30, 60, 180, 360, 720].map((minutes) => minutes * 60_000);
 
 /** Where the timeline begins: not long before its first run, so that a new installation has more than an empty axis. */
 export function firstShown(starts: readonly number[], from: number, now: number): number {
