@@ -1,5 +1,6 @@
 /** JSON that is written, with the place of its first error. Loaded only where it is used. */
-import { Compartment, type Extension, Prec } from "@codemirror/state";
+import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
+import { Compartment, type Extension } from "@codemirror/state";
 import { Decoration, EditorView, keymap } from "@codemirror/view";
 import { useEffect, useId, useRef } from "react";
 import { editorSetup } from "./editor.ts";
@@ -27,7 +28,8 @@ export default function JsonEditor({
       parent: parent.current!,
       extensions: [
         editorSetup("json"),
-        undoKeys(),
+        history(),
+        keymap.of([...historyKeymap, ...defaultKeymap]),
         EditorView.lineWrapping,
         EditorView.contentAttributes.of({ "aria-label": label, "aria-describedby": noteId }),
         EditorView.updateListener.of(({ docChanged, state }) => {
@@ -73,37 +75,5 @@ function markOf({ from, to }: { readonly from: number; readonly to: number }): E
       const range = to > from && to <= end ? [mark.range(from, to)] : [];
       return Decoration.set([line.range(at), ...range], true);
     }),
-  ];
-}
-
-/** Texts that can be restored with Ctrl Z: a form is short, and needs no history of edits. */
-function undoKeys(): Extension {
-  const before: string[] = [];
-  const after: string[] = [];
-  let restored: string | null = null;
-  const restore = (view: EditorView, from: string[], to: string[]) => {
-    const text = from.pop();
-    if (text === undefined) return true;
-    to.push(view.state.doc.toString());
-    restored = text;
-    view.dispatch({ changes: { from: 0, to: view.state.doc.length, insert: text } });
-    return true;
-  };
-  return [
-    EditorView.updateListener.of(({ docChanged, startState, state }) => {
-      if (!docChanged || state.doc.toString() === restored) {
-        restored = null;
-        return;
-      }
-      before.push(startState.doc.toString());
-      after.length = 0;
-    }),
-    Prec.high(
-      keymap.of([
-        { key: "Mod-z", run: (view) => restore(view, before, after) },
-        { key: "Mod-Shift-z", run: (view) => restore(view, after, before) },
-        { key: "Mod-y", run: (view) => restore(view, after, before) },
-      ]),
-    ),
   ];
 }
