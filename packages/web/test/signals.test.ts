@@ -81,6 +81,21 @@ it("selects a range of time with the mouse and with the keyboard, and leaves it 
   await page.context().close();
 });
 
+it("offers to send the signal that a task waits for", async () => {
+  await site.call("POST", "/api/v2/dags/waits/dagRuns", { dag_run_id: "again", conf: {} });
+  const page = await site.visit("/waiting");
+  await page.getByRole("row", { name: /wait/ }).filter({ hasText: "partner.landed" }).first().click();
+  const details = page.getByRole("complementary", { name: "Details" });
+  await details.getByRole("link", { name: "Send the signal…" }).click();
+  const dialog = page.getByRole("dialog", { name: "Send signal" });
+  expect(await dialog.getByLabel("Key").inputValue()).toBe("partner.landed");
+  await dialog.getByLabel("Value").fill('{"rows": 9}');
+  await dialog.getByRole("button", { name: "Send signal" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await site.ended("waits", "again");
+  await page.context().close();
+});
+
 it("logs no error", () => {
   expect(site.complaints).toEqual([]);
 });

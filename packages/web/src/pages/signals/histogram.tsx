@@ -3,7 +3,7 @@ import { keepPreviousData } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { $api } from "../../api/client.ts";
 import { usePreferences } from "../../app/preferences.ts";
-import { clock, count, dateTime } from "../../time/format.ts";
+import { clock, count, dateTime, monthDay } from "../../time/format.ts";
 import { BUCKETS, niceTop, type Series, selectedRange, type TimeRange, totals } from "./time-range.ts";
 
 /** One hue: colours are for states. The most frequent name is the darkest. */
@@ -11,6 +11,9 @@ const SHADES = [100, 70, 48, 32, 20].map(
   (part) => `color-mix(in oklab, var(--accent) ${part}%, var(--surface))`,
 );
 const OTHERS = "var(--line-strong)";
+const HALF_DAY = 43_200_000;
+
+const signals = (number: number) => `${count(number)} ${number === 1 ? "signal" : "signals"}`;
 
 export function Histogram({
   filter,
@@ -76,10 +79,12 @@ function Bars({
   const time = (bucket: number) => range.from + bucket * range.step;
   const [low, high] = at === null ? [0, -1] : [Math.min(at, anchor ?? at), Math.max(at, anchor ?? at)];
   const inside = sums.slice(low, high + 1).reduce((sum, each) => sum + each, 0);
+  const isLong = range.to - range.from > HALF_DAY;
+  const label = (moment: number) =>
+    isLong ? `${monthDay(moment, zone)} ${clock(moment, zone).slice(0, 5)}` : clock(moment, zone);
+  const all = sums.reduce((sum, each) => sum + each, 0);
   const text =
-    at === null
-      ? `${count(sums.reduce((sum, each) => sum + each, 0))} signals from ${dateTime(range.from, zone)} to ${clock(range.to, zone)}`
-      : `${count(inside)} signals from ${clock(time(low), zone)} to ${clock(time(high + 1), zone)}`;
+    at === null ? signals(all) : `${signals(inside)} from ${label(time(low))} to ${label(time(high + 1))}`;
   const unknown =
     completeSince === null
       ? 0
@@ -98,7 +103,9 @@ function Bars({
         aria-valuemin={0}
         aria-valuemax={BUCKETS - 1}
         aria-valuenow={at ?? BUCKETS - 1}
-        aria-valuetext={text}
+        aria-valuetext={
+          at === null ? `${text} from ${dateTime(range.from, zone)} to ${dateTime(range.to, zone)}` : text
+        }
         className="relative flex h-14 cursor-crosshair touch-pan-y items-end gap-px"
         onPointerDown={(event) => {
           event.currentTarget.setPointerCapture(event.pointerId);
@@ -159,9 +166,9 @@ function Bars({
         <span>0</span>
       </div>
       <div aria-hidden className="flex justify-between gap-2 pt-1 tabular-nums">
-        <span>{clock(range.from, zone)}</span>
+        <span className="whitespace-nowrap">{label(range.from)}</span>
         <span className="truncate text-text">{text}</span>
-        <span>{clock(range.to, zone)}</span>
+        <span className="whitespace-nowrap">{label(range.to)}</span>
       </div>
     </div>
   );

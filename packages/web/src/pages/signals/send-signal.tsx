@@ -16,8 +16,14 @@ function parse(text: string): { readonly value?: unknown; readonly error?: strin
   }
 }
 
-export function SendSignal({ onClose }: { readonly onClose: () => void }) {
-  const [key, setKey] = useState("");
+export function SendSignal({
+  initialKey,
+  onClose,
+}: {
+  readonly initialKey: string;
+  readonly onClose: () => void;
+}) {
+  const [key, setKey] = useState(initialKey);
   const [text, setText] = useState("{}");
   const [busy, setBusy] = useState(false);
   const { value, error } = parse(text);

@@ -25,7 +25,7 @@ export default function SignalsPage() {
       <PageHeader
         title="Signals"
         actions={
-          <Button kind="primary" onClick={() => setSearch({ send: "1" })}>
+          <Button kind="primary" onClick={() => setSearch({ send: true })}>
             Send signal…
           </Button>
         }
@@ -46,7 +46,12 @@ export default function SignalsPage() {
         {tab === "listeners" && <Listeners query={listeners} />}
         {tab === "dead" && <DeadLetters query={letters} />}
       </div>
-      {search["send"] !== undefined && <SendSignal onClose={() => setSearch({ send: undefined })} />}
+      {search["send"] !== undefined && (
+        <SendSignal
+          initialKey={typeof search["send"] === "string" ? search["send"] : ""}
+          onClose={() => setSearch({ send: undefined })}
+        />
+      )}
     </>
   );
 }

@@ -1,7 +1,8 @@
 import { Link } from "@tanstack/react-router";
 import { SelectedTasks } from "../../actions/selected-tasks.tsx";
-import { runPath, taskPath } from "../../app/paths.ts";
+import { pagePath, runPath, taskPath } from "../../app/paths.ts";
 import { Ago, Exact } from "../../time/time.tsx";
+import { buttonClass } from "../../ui/button.tsx";
 import { Copyable } from "../../ui/copy.tsx";
 import { Facts } from "../../ui/page.tsx";
 import { Pane } from "../../ui/pane.tsx";
@@ -10,6 +11,7 @@ import { kindName, taskOf, type Wait } from "./wait.ts";
 /** One wait: what it waits for, who looks after it, and what ends it. */
 export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onClose: () => void }) {
   const { dag_id: dag, dag_run_id: run, task_id: task, triggerer } = wait;
+  const signal = signalOf(wait);
   const map = wait.map_index < 0 ? "" : ` --map-index ${wait.map_index}`;
   return (
     <Pane
@@ -64,6 +66,11 @@ export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onCl
           </ul>
         )}
         <p className="flex flex-wrap gap-2">
+          {signal !== null && (
+            <Link to={pagePath("signals")} search={{ send: signal } as never} className={buttonClass()}>
+              Send the signal…
+            </Link>
+          )}
           <SelectedTasks tasks={[taskOf(wait)]} />
         </p>
         <section className="flex flex-col gap-1.5">
@@ -79,4 +86,11 @@ export function WaitPane({ wait, onClose }: { readonly wait: Wait; readonly onCl
       </div>
     </Pane>
   );
+}
+
+/** The key of the signal that it waits for; null: it waits for something else, or for any of many keys. */
+function signalOf({ args, kind }: Wait): string | null {
+  const { key, namespace } = (args ?? {}) as { readonly key?: unknown; readonly namespace?: unknown };
+  if (kind !== "tradewind.signal" || namespace !== "default" || typeof key !== "string") return null;
+  return key.includes("*") ? null : key;
 }
