@@ -184,6 +184,7 @@ const COLUMNS: readonly Column<Signal>[] = [
   {
     id: "value",
     header: "Value",
+    from: "sm",
     cell: ({ value }) => (
       <code className="block max-w-[70ch] truncate text-muted">
         {value === undefined ? "" : JSON.stringify(value)}
