@@ -31,6 +31,7 @@ const PAGES: readonly (readonly [string, RegExp])[] = [
   ["/dags/orders/runs/broken", /check/],
   ["/dags/orders/runs/broken/tasks/check", /3 of 3 orders have no customer/],
   ["/waiting", /partner\.landed/],
+  ["/waiting?view=groups", /partner\.landed/],
   ["/approvals", /Where is the report published/],
   ["/assets", /s3:\/\/lake\/orders/],
   ["/assets?tab=lineage", /lake_report/],

@@ -81,9 +81,18 @@ it("selects a range of time with the mouse and with the keyboard, and leaves it 
   await page.context().close();
 });
 
-it("offers to send the signal that a task waits for", async () => {
+it("lists the tasks that wait for one signal, and offers to send it", async () => {
   await site.call("POST", "/api/v2/dags/waits/dagRuns", { dag_run_id: "again", conf: {} });
   const page = await site.visit("/waiting");
+  await page.getByRole("radio", { name: "Groups" }).click();
+  await page.waitForURL(/view=groups/);
+  const group = page.getByRole("row", { name: /signal partner\.landed 1 / });
+  await group.getByRole("link").click();
+  await page.waitForURL(/\/waiting\?signal=default(\/|%2F)partner\.landed$/);
+  await page.goBack();
+  await group.waitFor();
+  await page.goForward();
+  await page.getByRole("button", { name: "Signal partner.landed ✕" }).waitFor();
   await page.getByRole("row", { name: /wait/ }).filter({ hasText: "partner.landed" }).first().click();
   const details = page.getByRole("complementary", { name: "Details" });
   await details.getByRole("link", { name: "Send the signal…" }).click();

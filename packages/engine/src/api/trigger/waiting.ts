@@ -45,6 +45,7 @@ const listQuery = z.strictObject({
   task_id: id.optional(),
   kind: id.optional(),
   trigger_id: int(1, MAX_INT8).optional(),
+  signal: id.optional().describe("namespace/key, as the wait names it: a pattern matches only itself."),
   order_by: orderBy(WAIT_ORDER, "since"),
 });
 
@@ -72,6 +73,7 @@ export const waiting: Resource = (app, { database }) => {
         taskId: query.task_id,
         kind: query.kind,
         triggerId: query.trigger_id,
+        signal: query.signal,
       };
       const { next, previous, rows, total } = await listWaiting(database, filter, cursorPageOf(query));
       return {

@@ -12,6 +12,7 @@ import { uiSignals } from "./ui-signals.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
 import { uiTimeline } from "./ui-timeline.ts";
 import { uiTrends } from "./ui-trends.ts";
+import { uiWaiting } from "./ui-waiting.ts";
 
 export const UI_RESOURCES: readonly Resource[] = [
   uiCalendar,
@@ -26,4 +27,5 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiTaskLogs,
   uiTimeline,
   uiTrends,
+  uiWaiting,
 ];

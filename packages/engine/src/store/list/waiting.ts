@@ -3,11 +3,13 @@
  * alone, in an order that needs no other table, and the other columns are read for its rows.
  */
 import type { Json } from "@tradewind/sdk/manifest";
+import { SIGNAL_KIND } from "../../model/trigger/engine-kinds.ts";
 import type { Connection } from "../database/database.ts";
 import { statement } from "../database/statement.ts";
 import { COUNTED_EXACTLY, Conditions, type ListedPage, listPage, type Page } from "../page/query.ts";
 import { type PlacedInstance, withMapPlaces } from "./map-places.ts";
 import { alive, FIRED, TRIGGER_STATE, type TriggerState, WAKE_AT } from "./triggers.ts";
+import { waitedSignal } from "./waited-signal.ts";
 
 export interface WaitRow extends PlacedInstance {
   readonly try_number: number;
@@ -36,6 +38,8 @@ export interface WaitFilter {
   readonly taskId?: string;
   readonly kind?: string;
   readonly triggerId?: number;
+  /** `namespace/key`, as the wait names it: a pattern matches only itself. */
+  readonly signal?: string;
 }
 
 export const WAIT_ORDER = { since: "d.deferred_at", trigger_id: "d.waits_on" } as const;
@@ -67,7 +71,14 @@ export async function listWaiting(
 }
 
 function conditions(filter: WaitFilter): Conditions {
-  return new Conditions()
+  const where = new Conditions();
+  if (filter.signal !== undefined)
+    where
+      .equals("d.kind", SIGNAL_KIND)
+      .raw(
+        `EXISTS (SELECT FROM trigger g WHERE g.id = d.waits_on AND ${waitedSignal("g")} = ${where.bind(filter.signal)})`,
+      );
+  return where
     .raw("d.waits_on IS NOT NULL")
     .equals("d.waits_on", filter.triggerId)
     .equals("d.kind", filter.kind)

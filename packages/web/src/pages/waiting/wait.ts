@@ -13,6 +13,11 @@ export function kindName(kind: string): string {
   return kind.replace(/^tradewind\./, "").replaceAll("_", " ");
 }
 
+/** `default/order.paid` → `order.paid`; other namespaces are shown. */
+export function signalName(signal: string): string {
+  return signal.replace(/^default\//, "");
+}
+
 export function taskOf({ dag_id, dag_run_id, map_index, task_id }: Wait): TaskRef {
   return {
     dagId: dag_id,

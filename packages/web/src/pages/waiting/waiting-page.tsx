@@ -16,21 +16,28 @@ import { PageHeader } from "../../ui/page.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
 import { SortSelect } from "../../ui/sort-select.tsx";
+import { Segmented } from "../../ui/tabs.tsx";
 import { TaskLink } from "../../ui/task-link.tsx";
-import { kindName, taskOf, type Wait, waitKey } from "./wait.ts";
+import { kindName, signalName, taskOf, type Wait, waitKey } from "./wait.ts";
+import { WaitGroups } from "./wait-groups.tsx";
 import { WaitPane } from "./wait-pane.tsx";
 
 const PAGE = 100;
+const VIEWS = [
+  { value: "tasks", label: "Tasks" },
+  { value: "groups", label: "Groups" },
+] as const;
 const ORDERS = {
   since: "Longest wait first",
   "-since": "Newest wait first",
-  timeout_at: "Next timeout first",
 } as const;
 
 export default function WaitingPage() {
   const [search, setSearch] = useSearchState();
   const kind = textOf(search, "kind");
+  const signal = textOf(search, "signal");
   const dag = textOf(search, "dag");
+  const isGrouped = textOf(search, "view") === "groups";
   const open = textOf(search, "wait");
   const orderBy = textOf(search, "sort") ?? "since";
   const list = $api.useInfiniteQuery(
@@ -38,23 +45,39 @@ export default function WaitingPage() {
     "/api/v2/waiting",
     {
       params: {
-        query: { ...(kind && { kind }), ...(dag && { dag_id: dag }), order_by: [orderBy], limit: PAGE },
+        query: {
+          ...(kind && { kind }),
+          ...(signal && { signal }),
+          ...(dag && { dag_id: dag }),
+          order_by: [orderBy],
+          limit: PAGE,
+        },
       },
     },
     {
       initialPageParam: "",
       getNextPageParam: (last) => last.next_cursor ?? undefined,
       placeholderData: keepPreviousData,
+      enabled: !isGrouped,
     },
   );
   const rows = useMemo(() => (list.data?.pages ?? []).flatMap(({ waiting }) => waiting), [list.data]);
   const total = list.data?.pages[0]?.total_entries;
-  useReload("waiting", ["/api/v2/waiting"]);
+  useReload(isGrouped ? null : "waiting", ["/api/v2/waiting"]);
   const kinds = useMemo(
     () => [...new Set([...rows.map((row) => row.kind), ...(kind ? [kind] : [])])].sort(),
     [rows, kind],
   );
-  const shown = rows.find((row) => waitKey(row) === open);
+  const shown = isGrouped ? undefined : rows.find((row) => waitKey(row) === open);
+  const empty = (
+    <Empty
+      title={kind || signal || dag ? "No task waits for this" : "No task is waiting"}
+      command="tradewind waiting"
+    >
+      A task that waits for a moment, a file, a signal, another run or a person appears here, with the reason,
+      since when, and until when. In a DAG: <code>await ctx.until("file", new FileTrigger(…))</code>
+    </Empty>
+  );
   return (
     <>
       <PageHeader
@@ -68,44 +91,58 @@ export default function WaitingPage() {
         actions={
           <>
             {dag && <Button onClick={() => setSearch({ dag: undefined })}>DAG {dag} ✕</Button>}
-            <Select
-              aria-label="Kind of wait"
-              value={kind ?? ""}
-              onChange={(event) => setSearch({ kind: event.target.value })}
-            >
-              <option value="">Any kind</option>
-              {kinds.map((each) => (
-                <option key={each} value={each}>
-                  {kindName(each)}
-                </option>
-              ))}
-            </Select>
-            <SortSelect orders={ORDERS} value={orderBy} onChange={(sort) => setSearch({ sort })} />
+            {signal && (
+              <Button onClick={() => setSearch({ signal: undefined })}>Signal {signalName(signal)} ✕</Button>
+            )}
+            {!isGrouped && (
+              <>
+                <Select
+                  aria-label="Kind of wait"
+                  value={kind ?? ""}
+                  onChange={(event) => setSearch({ kind: event.target.value })}
+                >
+                  <option value="">Any kind</option>
+                  {kinds.map((each) => (
+                    <option key={each} value={each}>
+                      {kindName(each)}
+                    </option>
+                  ))}
+                </Select>
+                <SortSelect orders={ORDERS} value={orderBy} onChange={(sort) => setSearch({ sort })} />
+              </>
+            )}
+            <Segmented
+              label="View"
+              options={VIEWS}
+              value={isGrouped ? "groups" : "tasks"}
+              onChange={(view) =>
+                setSearch(
+                  view === "groups"
+                    ? { view, kind: undefined, signal: undefined, wait: undefined }
+                    : { view: undefined },
+                )
+              }
+            />
           </>
         }
       />
       <div className="relative flex min-h-0 flex-1 border-t border-line">
         <div className="min-w-0 flex-1">
-          <PagedTable
-            query={list}
-            empty={
-              <Empty
-                title={kind || dag ? "No task waits for this" : "No task is waiting"}
-                command="tradewind waiting"
-              >
-                A task that waits for a moment, a file, a signal, another run or a person appears here, with
-                the reason, since when, and until when. In a DAG:{" "}
-                <code>await ctx.until("file", new FileTrigger(…))</code>
-              </Empty>
-            }
-            label="Waiting tasks"
-            columns={COLUMNS}
-            rows={rows}
-            rowKey={waitKey}
-            onOpen={(row) => setSearch({ wait: waitKey(row) })}
-            isOpen={(row) => waitKey(row) === open}
-            bulk={(chosen) => <SelectedTasks tasks={chosen.map(taskOf)} />}
-          />
+          {isGrouped ? (
+            <WaitGroups dag={dag} empty={empty} />
+          ) : (
+            <PagedTable
+              query={list}
+              empty={empty}
+              label="Waiting tasks"
+              columns={COLUMNS}
+              rows={rows}
+              rowKey={waitKey}
+              onOpen={(row) => setSearch({ wait: waitKey(row) })}
+              isOpen={(row) => waitKey(row) === open}
+              bulk={(chosen) => <SelectedTasks tasks={chosen.map(taskOf)} />}
+            />
+          )}
         </div>
         {shown && <WaitPane wait={shown} onClose={() => setSearch({ wait: undefined })} />}
       </div>
