@@ -13,6 +13,14 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => site?.close());
 
+/** A hash of the pixels of the grid below its bars, whose height depends on the time; 0 before the first ones are drawn. */
+const CELLS = `(() => {
+  const canvas = document.querySelector('[role="grid"] canvas');
+  if (canvas === null || canvas.height < 200) return 0;
+  const { data } = canvas.getContext("2d").getImageData(0, 120, canvas.width, canvas.height - 120);
+  return data.reduce((hash, each) => Math.imul(hash, 31) + each | 0, 0);
+})()`;
+
 it("filters DAGs while a name is typed, and pauses one with an undo", async () => {
   const page = await site.visit("/dags");
   const table = page.getByRole("table");
@@ -74,9 +82,25 @@ it("shows a problem beside its field, and the new run in the grid as soon as it 
   await page.context().close();
 });
 
+it("draws new states of one run as if the whole grid was drawn again", async () => {
+  const page = await site.visit("/dags/orders");
+  const cells = (of: typeof page) => of.evaluate<number>(CELLS);
+  await expect.poll(() => cells(page)).not.toBe(0);
+  const before = await cells(page);
+  await site.call("PATCH", "/api/v2/dags/orders/dagRuns/broken/taskInstances/check", {
+    new_state: "success",
+  });
+  await site.ended("orders", "broken");
+  const opened = await site.visit("/dags/orders");
+  await expect.poll(() => cells(opened), { timeout: 20_000 }).not.toBe(0);
+  await expect.poll(async () => (await cells(page)) - (await cells(opened)), { timeout: 20_000 }).toBe(0);
+  expect(await cells(page)).not.toBe(before);
+  for (const each of [opened, page]) await each.context().close();
+});
+
 it("lays out the graph, and opens a task of it", async () => {
   const page = await site.visit("/dags/orders?view=graph&run=good");
-  await page.getByRole("button", { name: /check/ }).click();
+  await page.getByRole("button", { name: /check task/ }).click();
   await page.getByRole("link", { name: "Attempts" }).waitFor();
   await page.getByRole("button", { name: /extract/ }).click();
   await page.getByRole("button", { name: /extract/, expanded: false }).waitFor();

@@ -1,5 +1,13 @@
 import { expect, it } from "vitest";
-import { type GridAnswer, gridModel, segmentsOf, usualOf, withRun, worstOf } from "./grid-model.ts";
+import {
+  failuresOf,
+  type GridAnswer,
+  gridModel,
+  segmentsOf,
+  usualOf,
+  withRun,
+  worstOf,
+} from "./grid-model.ts";
 
 const LEGEND = ["none", "success", "failed", "running", "skipped"];
 const encoded = (...bytes: number[]) => btoa(String.fromCharCode(...bytes));
@@ -44,6 +52,14 @@ it("gives removed tasks of different pages one place each", () => {
     [1, 1, 3],
     [1, 1, 0, 2],
   ]);
+});
+
+it("counts the failures of each task, also of removed ones", () => {
+  const model = gridModel([
+    page([run("r2", [2, 1, 2])], ["y"]),
+    page([run("r0", [1, 1, 1]), run("r1", [2, 1, 2])], ["x"]),
+  ]);
+  expect(failuresOf(model)).toEqual([2, 0, 1, 1]);
 });
 
 it("decodes only the run that has changed", () => {

@@ -27,6 +27,8 @@ export interface GridColumn {
   readonly states: Uint8Array;
   readonly tries: Uint8Array | null;
   readonly mapped: ReadonlyMap<number, StateCounts>;
+  /** The positions of the tasks that have failed. */
+  readonly failed: readonly number[];
 }
 
 export interface GridModel {
@@ -55,7 +57,7 @@ export function gridModel(pages: readonly GridAnswer[]): GridModel {
     page.runs.map((run) => {
       const known = decoded.get(run);
       if (known?.key === key) return known.column;
-      const column = columnOf(run, (at) =>
+      const column = columnOf(run, page.task_states.indexOf("failed"), (at) =>
         at < page.tasks.length ? at : places.get(page.removed[at - page.tasks.length]!)!,
       );
       decoded.set(run, { key, column });
@@ -76,13 +78,14 @@ export function gridModel(pages: readonly GridAnswer[]): GridModel {
   };
 }
 
-function columnOf(run: SentRun, placeOf: (at: number) => number): GridColumn {
+function columnOf(run: SentRun, failed: number, placeOf: (at: number) => number): GridColumn {
   const moved = (sent: Uint8Array): Uint8Array => {
     if (sent.every((_, at) => placeOf(at) === at)) return sent;
     const to = new Uint8Array(Math.max(sent.length, ...Array.from(sent, (_, at) => placeOf(at) + 1)));
     for (const [at, byte] of sent.entries()) to[placeOf(at)] = byte;
     return to;
   };
+  const states = moved(bytesOf(run.states));
   return {
     runId: run.run_id,
     runType: run.run_type,
@@ -93,9 +96,10 @@ function columnOf(run: SentRun, placeOf: (at: number) => number): GridColumn {
     ended: run.ended_at === null ? null : Date.parse(run.ended_at),
     version: run.version,
     hasNote: run.has_note,
-    states: moved(bytesOf(run.states)),
+    states,
     tries: run.tries === null ? null : moved(bytesOf(run.tries)),
     mapped: new Map(run.mapped.map(({ at, counts }) => [placeOf(at), counts as StateCounts])),
+    failed: [...states.keys()].filter((place) => states[place] === failed),
   };
 }
 
@@ -153,6 +157,13 @@ export function segmentsOf({ ranks }: Pick<GridModel, "ranks">, counts: StateCou
     before += instances;
   }
   return segments;
+}
+
+/** By position: in how many of the runs the task has failed. */
+export function failuresOf({ columns, removed, tasks }: GridModel): number[] {
+  const failures = new Array<number>(tasks.length + removed.length).fill(0);
+  for (const { failed } of columns) for (const place of failed) failures[place]! += 1;
+  return failures;
 }
 
 /** How long a run took, or has taken until now; null before its start. */

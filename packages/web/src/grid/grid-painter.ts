@@ -36,26 +36,48 @@ export interface BarScale {
 export class GridPainter {
   readonly #canvas: HTMLCanvasElement;
   #sprites: { readonly key: readonly unknown[]; readonly of: Sprites } | null = null;
+  /** What the canvas shows. */
+  #drawn: { readonly picture: Picture; readonly ratio: number } | null = null;
 
   constructor(canvas: HTMLCanvasElement) {
     this.#canvas = canvas;
+    canvas.addEventListener("contextrestored", () => {
+      const lost = this.#drawn;
+      this.#drawn = null;
+      if (lost !== null) this.draw(lost.picture);
+    });
   }
 
+  /** Draws the head, and of the cells only the columns that differ from those on the canvas. */
   draw(picture: Picture): void {
+    const context = prepared(this.#canvas, picture.scene);
+    const before = this.#drawn?.ratio === ratio() ? this.#drawn.picture : null;
+    this.#drawn = { picture, ratio: ratio() };
+    this.#drawHead(context, picture);
+    const [first, last] = changedColumns(before, picture);
+    if (first < last) this.#drawCells(context, picture, first, last);
+  }
+
+  #drawHead(context: CanvasRenderingContext2D, picture: Picture): void {
+    const [first, last] = visibleColumns(picture.scene);
+    clipped(context, 0, 0, picture.scene.width, HEAD, () => {
+      this.#drawScale(context, picture);
+      for (let column = first; column < last; column += 1) this.#drawRun(context, picture, column);
+      this.#drawDates(context, picture, first, last);
+      for (let column = first; column < last; column += 1) this.#drawVersion(context, picture, column);
+    });
+  }
+
+  /** Within whole pixels, so that the same is drawn for a part of the columns as for all of them. */
+  #drawCells(context: CanvasRenderingContext2D, picture: Picture, first: number, last: number): void {
     const { scene } = picture;
-    const context = prepared(this.#canvas, scene);
-    const [first, last] = visibleColumns(scene);
-    this.#drawScale(context, picture);
-    for (let column = first; column < last; column += 1) this.#drawHead(context, picture, column);
-    this.#drawDates(context, picture, first, last);
-    context.save();
-    context.beginPath();
-    context.rect(0, HEAD, scene.width, scene.height - HEAD);
-    context.clip();
-    for (let column = first; column < last; column += 1) this.#drawColumn(context, picture, column);
-    context.restore();
-    for (let column = Math.max(1, first); column < last; column += 1)
-      this.#drawVersion(context, picture, column);
+    // With the gaps at both sides.
+    const [left, right] = [Math.round(xOf(scene, first)) - 2, Math.round(xOf(scene, last))];
+    clipped(context, left, HEAD, right, scene.height, () => {
+      const [from, to] = [Math.max(0, first - 1), Math.min(scene.columns, last + 1)];
+      for (let column = from; column < to; column += 1) this.#drawColumn(context, picture, column);
+      for (let column = from; column < to; column += 1) this.#drawVersionLine(context, picture, column);
+    });
   }
 
   #drawScale(context: CanvasRenderingContext2D, { paint, scale, scene }: Picture): void {
@@ -76,7 +98,7 @@ export class GridPainter {
   }
 
   /** The bar of a run, its kind, and its note. */
-  #drawHead(
+  #drawRun(
     context: CanvasRenderingContext2D,
     { model, now, paint, scale, scene }: Picture,
     index: number,
@@ -135,21 +157,13 @@ export class GridPainter {
     }
   }
 
-  /** A line before the first run of a version. */
-  #drawVersion(context: CanvasRenderingContext2D, { model, paint, scene }: Picture, index: number): void {
+  /** The name of a version before its first run. */
+  #drawVersion(context: CanvasRenderingContext2D, picture: Picture, index: number): void {
+    const { model, paint, scene } = picture;
+    if (!isNewVersion(model, index)) return;
     const { version } = model.columns[index]!;
-    if (model.columns[index - 1]!.version === version) return;
-    const x = Math.round(xOf(scene, index)) - 0.5 - 1;
-    context.strokeStyle = paint.color("--faint");
-    context.lineWidth = 1;
-    context.setLineDash([2, 2]);
-    context.beginPath();
-    context.moveTo(x, MARK - 2);
-    context.lineTo(x, MARK + BARS + KIND);
-    context.moveTo(x, HEAD);
-    context.lineTo(x, scene.height);
-    context.stroke();
-    context.setLineDash([]);
+    const x = versionX(scene, index);
+    drawDashes(context, paint, x, MARK - 2, MARK + BARS + KIND);
     context.font = `500 11px ${FONT}`;
     const text = `v${version}`;
     const wide = Math.ceil(context.measureText(text).width) + 8;
@@ -163,6 +177,10 @@ export class GridPainter {
     context.textAlign = "center";
     context.textBaseline = "middle";
     context.fillText(text, x - wide / 2, 10.5);
+  }
+
+  #drawVersionLine(context: CanvasRenderingContext2D, { model, paint, scene }: Picture, index: number): void {
+    if (isNewVersion(model, index)) drawDashes(context, paint, versionX(scene, index), HEAD, scene.height);
   }
 
   #spritesFor(paint: CanvasPaint, step: number): Sprites {
@@ -179,7 +197,7 @@ function ratio(): number {
   return Math.max(1, globalThis.devicePixelRatio || 1);
 }
 
-/** Sets the size of the canvas, or clears it. */
+/** A canvas that gets another size is empty. */
 function prepared(canvas: HTMLCanvasElement, { height, width }: Scene): CanvasRenderingContext2D {
   const context = canvas.getContext("2d")!;
   const scale = ratio();
@@ -190,8 +208,74 @@ function prepared(canvas: HTMLCanvasElement, { height, width }: Scene): CanvasRe
     canvas.style.height = `${height}px`;
   }
   context.setTransform(scale, 0, 0, scale, 0, 0);
-  context.clearRect(0, 0, width, height);
   return context;
+}
+
+/** Clears a rectangle, whose sides are moved to whole pixels, and draws within it. */
+function clipped(
+  context: CanvasRenderingContext2D,
+  left: number,
+  top: number,
+  right: number,
+  bottom: number,
+  draw: () => void,
+): void {
+  const whole = (length: number) => Math.ceil(length * ratio()) / ratio();
+  const [x, y] = [whole(left), whole(top)];
+  const [width, height] = [whole(right) - x, whole(bottom) - y];
+  context.save();
+  context.beginPath();
+  context.rect(x, y, width, height);
+  context.clip();
+  context.clearRect(x, y, width, height);
+  draw();
+  context.restore();
+}
+
+/** The first of the visible columns whose cells are not as before, and one past the last; all of them after any other change. */
+function changedColumns(before: Picture | null, now: Picture): readonly [number, number] {
+  let [first, last] = visibleColumns(now.scene);
+  if (before === null || !hasSameCells(before, now)) return [first, last];
+  const isSame = (index: number) => before.model.columns[index] === now.model.columns[index];
+  while (first < last && isSame(first)) first += 1;
+  while (first < last && isSame(last - 1)) last -= 1;
+  return [first, last];
+}
+
+/** Whether all but the columns is the same. */
+function hasSameCells(before: Picture, { model, paint, rows, scene }: Picture): boolean {
+  return (
+    before.rows === rows &&
+    before.paint === paint &&
+    before.model.legend === model.legend &&
+    Object.entries(scene).every(([key, value]) => before.scene[key as keyof Scene] === value)
+  );
+}
+
+function isNewVersion({ columns }: GridModel, index: number): boolean {
+  return index > 0 && columns[index]!.version !== columns[index - 1]!.version;
+}
+
+/** In the gap before the column. */
+function versionX(scene: Scene, index: number): number {
+  return Math.round(xOf(scene, index)) - 0.5 - 1;
+}
+
+function drawDashes(
+  context: CanvasRenderingContext2D,
+  paint: CanvasPaint,
+  x: number,
+  from: number,
+  to: number,
+): void {
+  context.strokeStyle = paint.color("--faint");
+  context.lineWidth = 1;
+  context.setLineDash([2, 2]);
+  context.beginPath();
+  context.moveTo(x, from);
+  context.lineTo(x, to);
+  context.stroke();
+  context.setLineDash([]);
 }
 
 function spriteOf(

@@ -4,6 +4,7 @@
  */
 import { useCallback, useEffect, useLayoutEffect, useMemo, useRef, useState } from "react";
 import { usePreferences } from "../app/preferences.ts";
+import { useKept } from "../state/kept.ts";
 import { useCanvasPaint } from "../state/use-canvas-paint.ts";
 import { serverNow } from "../time/clock.ts";
 import { axisDates, barScale } from "./grid-axis.ts";
@@ -22,7 +23,7 @@ import {
   visibleRows,
 } from "./grid-layout.ts";
 import { GridMarks, placeMarks } from "./grid-marks.tsx";
-import type { GridModel } from "./grid-model.ts";
+import { failuresOf, type GridModel } from "./grid-model.ts";
 import { GridPainter, type Picture } from "./grid-painter.ts";
 import type { GridRow } from "./grid-rows.ts";
 
@@ -86,7 +87,11 @@ export function GridView({
 
   const dates = useMemo(() => axisDates(columns, zone, step), [columns, zone, step]);
   const scale = useMemo(() => barScale(columns, serverNow()), [columns]);
-  const failures = useMemo(() => failuresOf(model), [model]);
+  const failures = useKept(useMemo(() => failuresOf(model), [model]));
+  const onTask = useCallback(
+    (taskId: string) => onSelect({ runId: selection.runId, taskId }),
+    [onSelect, selection.runId],
+  );
   const selected = useMemo<Cell | null>(() => {
     const column = columns.findIndex(({ runId }) => runId === selection.runId);
     const row = rows.findIndex(({ id, kind }) => kind === "task" && id === selection.taskId);
@@ -136,16 +141,16 @@ export function GridView({
     readonly count: number;
     readonly wasAtEnd: boolean;
   } | null>(null);
+  const newest = columns.at(-1)?.runId ?? "";
   useLayoutEffect(() => {
     const element = scroller.current;
     if (element === null || width === 0) return;
-    const newest = columns.at(-1)?.runId ?? "";
     const before = known.current;
     if (before === null || (before.newest !== newest && before.wasAtEnd))
       element.scrollLeft = element.scrollWidth;
     else if (before.newest === newest) element.scrollLeft += (columns.length - before.count) * step;
     known.current = { newest, count: columns.length, wasAtEnd: isAtEnd(element) };
-  }, [columns, width, step]);
+  }, [newest, columns.length, width, step]);
 
   useLayoutEffect(draw, [draw]);
 
@@ -235,7 +240,7 @@ export function GridView({
             selectedTask={selection.taskId}
             inner={labels}
             width={labelled}
-            onTask={(taskId) => onSelect({ runId: selection.runId, taskId })}
+            onTask={onTask}
             onToggle={onToggle}
           />
           {/* biome-ignore lint/a11y/useSemanticElements: a canvas has no table cells; the current one is an element */}
@@ -263,13 +268,4 @@ export function GridView({
 
 function isAtEnd({ clientWidth, scrollLeft, scrollWidth }: HTMLElement): boolean {
   return scrollLeft + clientWidth >= scrollWidth - 12;
-}
-
-/** By position: in how many of the runs the task has failed. */
-function failuresOf({ columns, legend, removed, tasks }: GridModel): number[] {
-  const failed = legend.indexOf("failed");
-  const failures = new Array<number>(tasks.length + removed.length).fill(0);
-  for (const { states } of columns)
-    for (let at = 0; at < states.length; at += 1) if (states[at] === failed) failures[at]! += 1;
-  return failures;
 }

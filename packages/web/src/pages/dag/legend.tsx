@@ -1,4 +1,5 @@
 /** What the colours and marks of the grid mean. */
+import { memo } from "react";
 import { StateGlyph } from "../../state/glyph.tsx";
 import { TASK_LOOKS } from "../../state/states.ts";
 import { bounded } from "../../time/format.ts";
@@ -29,7 +30,7 @@ const MARKS: readonly (readonly [string, React.ReactNode])[] = [
   ["New version", <path key="version" d="M6 0v14" stroke="var(--muted)" strokeDasharray="2 2" />],
 ];
 
-export function Legend({
+export const Legend = memo(function Legend({
   columns,
   failed,
   hasMore,
@@ -69,4 +70,4 @@ export function Legend({
       </span>
     </div>
   );
-}
+});

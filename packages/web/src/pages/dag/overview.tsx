@@ -1,9 +1,10 @@
 /** Grid, graph or calendar at the left; at the right, the run or task that is selected in it. */
-import { useCallback, useMemo } from "react";
+import { memo, useCallback, useMemo } from "react";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { gridRows } from "../../grid/grid-rows.ts";
 import { type GridSelection, GridView } from "../../grid/grid-view.tsx";
 import { useLive } from "../../live/live.ts";
+import { useKept } from "../../state/kept.ts";
 import { SearchBox } from "../../ui/field.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
@@ -34,7 +35,13 @@ export function Overview({ dagId }: { readonly dagId: string }) {
   const collapsedText = textOf(search, "collapsed") ?? "";
   const collapsed = useMemo(() => new Set(collapsedText.split(",").filter(Boolean)), [collapsedText]);
   const text = textOf(search, "tasks") ?? "";
-  const rows = useMemo(() => (model ? gridRows(model, { collapsed, text }) : []), [model, collapsed, text]);
+  const { groups, tasks } = model ?? {};
+  const removed = useKept(model?.removed ?? []);
+  // The rows stay the same while states change.
+  const rows = useMemo(
+    () => (tasks && groups ? gridRows({ groups, removed, tasks }, { collapsed, text }) : []),
+    [groups, removed, tasks, collapsed, text],
+  );
   const selection = { runId: textOf(search, "run"), taskId: textOf(search, "task") };
   const onSelect = useCallback(
     ({ runId, taskId }: GridSelection) => setSearch({ run: runId, task: taskId }, { replace: false }),
@@ -48,7 +55,6 @@ export function Overview({ dagId }: { readonly dagId: string }) {
     },
     [collapsed, setSearch],
   );
-  const onFilter = useCallback((value: string) => setSearch({ tasks: value }), [setSearch]);
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = query;
   const onOlder = useMemo(
     () => (hasNextPage && !isFetchingNextPage ? () => void fetchNextPage() : undefined),
@@ -61,27 +67,13 @@ export function Overview({ dagId }: { readonly dagId: string }) {
         <RunTopic key={runId} dagId={dagId} runId={runId} onRun={onRun} />
       ))}
       <div className="flex min-w-0 flex-1 flex-col">
-        <div className="flex flex-wrap items-center gap-2 px-4 py-2">
-          <Segmented
-            label="View"
-            options={VIEWS}
-            value={view}
-            onChange={(value) => setSearch({ view: value === "grid" ? undefined : value })}
-          />
-          <Choice
-            label="Trigger"
-            options={RUN_TYPES}
-            value={filter.runType}
-            onChange={(type) => setSearch({ type })}
-          />
-          <Choice
-            label="State"
-            options={RUN_STATES}
-            value={filter.state}
-            onChange={(state) => setSearch({ state })}
-          />
-          <SearchBox label="Filter tasks" value={text} onChange={onFilter} className="ml-auto w-44" />
-        </div>
+        <Toolbar
+          view={view}
+          runType={filter.runType}
+          state={filter.state}
+          text={text}
+          setSearch={setSearch}
+        />
         <div className="min-h-0 flex-1">
           <Loads query={query}>
             {() =>
@@ -134,6 +126,35 @@ export function Overview({ dagId }: { readonly dagId: string }) {
     </div>
   );
 }
+
+const Toolbar = memo(function Toolbar({
+  runType,
+  setSearch,
+  state,
+  text,
+  view,
+}: {
+  readonly runType: string | undefined;
+  readonly setSearch: ReturnType<typeof useSearchState>[1];
+  readonly state: string | undefined;
+  readonly text: string;
+  readonly view: (typeof VIEWS)[number]["value"];
+}) {
+  const onFilter = useCallback((value: string) => setSearch({ tasks: value }), [setSearch]);
+  return (
+    <div className="flex flex-wrap items-center gap-2 px-4 py-2">
+      <Segmented
+        label="View"
+        options={VIEWS}
+        value={view}
+        onChange={(value) => setSearch({ view: value === "grid" ? undefined : value })}
+      />
+      <Choice label="Trigger" options={RUN_TYPES} value={runType} onChange={(type) => setSearch({ type })} />
+      <Choice label="State" options={RUN_STATES} value={state} onChange={(state) => setSearch({ state })} />
+      <SearchBox label="Filter tasks" value={text} onChange={onFilter} className="ml-auto w-44" />
+    </div>
+  );
+});
 
 /** Tasks of a run have changed. */
 function RunTopic({
