@@ -11,6 +11,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { newToken } from "../../engine/src/service/home.ts";
+import { hasOtherAccount } from "../../engine/test/support/other-account.ts";
 import { SchedulerRig } from "../../engine/test/support/scheduler-rig.ts";
 import { WorkerRig } from "../../engine/test/support/worker-rig.ts";
 
@@ -92,8 +93,6 @@ const DAGS = `
 
 /** The text after an attempt's id in its token. A pattern that does not match itself. */
 const ATTEMPT_TOKEN = String.raw`[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.\d+\.[\w-]{43}`;
-
-const asRoot = process.getuid?.() === 0;
 
 interface Place {
   readonly rig: SchedulerRig;
@@ -194,7 +193,7 @@ describe.runIf(existsSync("/proc/self/environ")).each(Object.keys(PLACES))("a ta
     parentFolder: "EACCES",
   };
 
-  it.runIf(asRoot)(
+  it.runIf(hasOtherAccount)(
     "finds no credential if the service was started as root",
     async () => {
       expect(await findings({})).toEqual({
@@ -208,7 +207,7 @@ describe.runIf(existsSync("/proc/self/environ")).each(Object.keys(PLACES))("a ta
     120_000,
   );
 
-  const uid = asRoot ? 60_901 : undefined;
+  const uid = hasOtherAccount ? 60_901 : undefined;
 
   it("finds none with the account of the service if that cannot read the binary of Node.js", async () => {
     const folder = await mkdtemp(join(tmpdir(), "tradewind-node-"));

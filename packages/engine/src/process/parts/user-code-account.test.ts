@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { hasOtherAccount } from "../../../test/support/other-account.ts";
 import { type TestDatabase, testDatabase } from "../../../test/support/test-database.ts";
 import { resolveConfig } from "../../service/config.ts";
 import { type Home, openHome } from "../../service/home.ts";
@@ -55,7 +56,7 @@ export default dag("probe", {}, (d) => {
 `,
 };
 
-describe.runIf(asRoot)("started as root", () => {
+describe.runIf(hasOtherAccount)("started as root", () => {
   let root: string;
   let marks: string;
   let home: Home;
@@ -131,7 +132,7 @@ describe.runIf(asRoot)("started as root", () => {
   });
 });
 
-describe.runIf(asRoot)("the choice of the account, as root", () => {
+describe.runIf(hasOtherAccount)("the choice of the account, as root", () => {
   let root: string;
   let home: Home;
   let lines: string[];
