@@ -13,7 +13,7 @@ beforeAll(async () => {
 
 const PRESENT: Readonly<Record<string, string>> = { dag_id: "daily", dag_run_id: "r1", task_id: "a" };
 const NUMBERS =
-  /number|index|^(approval|asset|asset_alias|backfill|event_log|import_error|job|deadline|delivery|trigger|worker)_id$/;
+  /number|index|^(approval|asset|asset_alias|backfill|event_log|import_error|job|deadline|delivery|trigger|worker)_id$|^version$/;
 
 /** A webhook may have any name; `mapIndex` requires a query. */
 const EXCEPT = /\/webhooks\/|\/mapIndex$/;
