@@ -1,4 +1,6 @@
 /** From a signal to what it caused, and back; a range of time from the histogram. */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { violations } from "./support/axe.ts";
 import { Site } from "./support/site.ts";
@@ -102,6 +104,26 @@ it("lists the tasks that wait for one signal, and offers to send it", async () =
   await dialog.getByRole("button", { name: "Send signal" }).click();
   await dialog.waitFor({ state: "detached" });
   await site.ended("waits", "again");
+  await page.context().close();
+});
+
+it("shows which signals of a schedule have arrived", async () => {
+  await writeFile(
+    join(site.server.folder, "dags", "join.ts"),
+    `import { all, dag, on, signal } from "tradewind";
+     const stock = signal("stock.counted");
+     const prices = signal("prices.set");
+     export default dag("join", { schedule: on(all(stock, prices)) }, (d) => d.task("report", () => 1));`,
+  );
+  const page = await site.visit("/signals?tab=conditions");
+  const row = page.getByRole("row", { name: /create a run of join/ });
+  await row.getByText("○ stock.counted (missing)").waitFor();
+  const sent = await site.call<Sent>("POST", "/api/v2/signals", { key: "stock.counted", value: 1 });
+  await row.getByText("partly met: 1 of 2").waitFor();
+  await row.getByText("○ prices.set (missing)").waitFor();
+  expect(await violations(page)).toEqual([]);
+  await row.getByRole("link", { name: "stock.counted" }).click();
+  await page.waitForURL(new RegExp(`signal=${sent.signals[0]!.version}`));
   await page.context().close();
 });
 

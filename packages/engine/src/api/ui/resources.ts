@@ -8,6 +8,7 @@ import { uiHome } from "./ui-home.ts";
 import { uiLineage } from "./ui-lineage.ts";
 import { uiSameError } from "./ui-same-error.ts";
 import { uiSearch } from "./ui-search.ts";
+import { uiSignalSchedules } from "./ui-signal-schedules.ts";
 import { uiSignals } from "./ui-signals.ts";
 import { uiTaskLogs } from "./ui-task-logs.ts";
 import { uiTimeline } from "./ui-timeline.ts";
@@ -22,6 +23,7 @@ export const UI_RESOURCES: readonly Resource[] = [
   uiLineage,
   uiSameError,
   uiSearch,
+  uiSignalSchedules,
   uiSignals,
   uiStream,
   uiTaskLogs,

@@ -1,4 +1,4 @@
-/** The rules of signal-driven runs: which parts of each condition are met, what is missing, and how often it has fired. */
+/** Schedules on several signals, and the rules of signal-driven runs: which parts of each condition are met, what is missing, and how often it has fired. */
 import { keepPreviousData } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
@@ -10,6 +10,8 @@ import { count } from "../../time/format.ts";
 import type { Column } from "../../ui/data-table.tsx";
 import { PagedTable } from "../../ui/paged-table.tsx";
 import { Empty } from "../../ui/panels.tsx";
+import { ConditionParts } from "./condition-parts.tsx";
+import { SignalSchedules } from "./signal-schedules.tsx";
 
 type Run = components["schemas"]["RunConditions"];
 type Rule = components["schemas"]["SignalRule"];
@@ -46,6 +48,7 @@ export function Conditions() {
           {message}
         </p>
       ))}
+      <SignalSchedules />
       <div className="min-h-0 flex-1">
         <PagedTable
           // The server counts runs, the table shows rules.
@@ -97,14 +100,7 @@ const COLUMNS: readonly Column<Row>[] = [
     header: "Condition",
     cell: ({ condition, parts }) =>
       parts.length > 1 ? (
-        <span className="flex flex-wrap gap-x-3" title={condition}>
-          {parts.map(({ is_met, text }) => (
-            <span key={text} className="whitespace-nowrap">
-              <span aria-hidden>{is_met ? "✓" : "○"}</span> <code>{text}</code>
-              <span className="sr-only">{is_met ? " (met)" : " (missing)"}</span>
-            </span>
-          ))}
-        </span>
+        <ConditionParts condition={condition} parts={parts} />
       ) : (
         <code className="block max-w-[60ch] truncate" title={condition}>
           {condition}
