@@ -3,6 +3,7 @@ import { uiStream } from "../live/ui-stream.ts";
 import type { Resource } from "../server/context.ts";
 import { uiCalendar } from "./ui-calendar.ts";
 import { uiDags } from "./ui-dags.ts";
+import { uiDatabase } from "./ui-database.ts";
 import { uiGrid } from "./ui-grid.ts";
 import { uiHome } from "./ui-home.ts";
 import { uiLineage } from "./ui-lineage.ts";
@@ -18,6 +19,7 @@ import { uiWaiting } from "./ui-waiting.ts";
 export const UI_RESOURCES: readonly Resource[] = [
   uiCalendar,
   uiDags,
+  uiDatabase,
   uiGrid,
   uiHome,
   uiLineage,

@@ -2,10 +2,10 @@
 import { z } from "zod";
 import { listImportErrors } from "../../store/list/import-errors.ts";
 import { dagProblems } from "../../store/ui/dag-problems.ts";
+import { databaseLatency } from "../../store/ui/database-state.ts";
 import {
   activeBackfills,
   components,
-  databaseLatency,
   errorCounts,
   failedRunTasks,
   nowCounts,

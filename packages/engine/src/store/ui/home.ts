@@ -1,6 +1,6 @@
 /** What happens now, for the first page. Each count starts from an index without history, and stops at a limit. */
 import type { Connection } from "../database/database.ts";
-import { adhoc, statement } from "../database/statement.ts";
+import { statement } from "../database/statement.ts";
 import { COUNTED_EXACTLY } from "../page/query.ts";
 import { type Bounded, bounded } from "./dag-table.ts";
 
@@ -160,11 +160,4 @@ const POOLS = statement(
 
 export function poolUse(connection: Connection): Promise<PoolUse[]> {
   return connection.rows(POOLS);
-}
-
-/** Milliseconds until the database has answered. */
-export async function databaseLatency(connection: Connection): Promise<number> {
-  const start = performance.now();
-  await connection.rows(adhoc("SELECT 1 AS answer"));
-  return performance.now() - start;
 }

@@ -22,6 +22,9 @@ export function Problems({
     ...PARTS.filter(([part]) => health[part].status === "unhealthy").map(
       ([, name]) => `No ${name} is alive. Start one, or look at its log.`,
     ),
+    ...(health.metadatabase.status === "degraded"
+      ? ["The database has rejected writes for lack of disk space. Free some, or give it a larger disk."]
+      : []),
     ...(scheduler.unserved_queues ?? []).map(
       ({ executor, queue, tasks }) =>
         `${count(tasks)} tasks wait in the queue "${queue}" of the executor "${executor}", which no worker serves. Start one: tradewind worker --queues ${queue}`,
