@@ -312,6 +312,49 @@ describe("editing task instances", () => {
     }
   });
 
+  test("each try keeps the version it ran with when the run moves to the current version", async () => {
+    const dag = manifestOf("fixed", [{ taskId: "a" }, { taskId: "b" }]);
+    await tw.addDag(dag);
+    const id = await tw.addRun("fixed", { runId: "moved", state: "failed" });
+    for (const [task, state] of Object.entries({ a: "failed", b: "success" }))
+      await tw.addInstance(id, task, { state, tryNumber: 1, attempt: randomUUID() });
+    await tw.sql(
+      "UPDATE task_instance SET reason = 'Error: wrong sum' WHERE dag_run_id = $1 AND task_id = 'a'",
+      [id],
+    );
+    const clear = (body: object) =>
+      tw.call("POST", "/dags/fixed/clearTaskInstances", {
+        ...{ dag_run_id: "moved", task_ids: ["a"], run_on_latest_version: true, dry_run: false, ...body },
+      });
+    const versions = async (path: string) =>
+      (await tw.call("GET", `/dags/fixed/dagRuns/moved/taskInstances/${path}`))
+        .json()
+        .task_instances.map(
+          (each: { dag_version: { version_number: number } }) => each.dag_version.version_number,
+        );
+    for (const tryNumber of [2, 3]) {
+      await tw.addDag(dag);
+      expect((await clear({})).statusCode).toBe(200);
+      // What the scheduler does for the next try.
+      await tw.sql(
+        `UPDATE task_instance SET state = 'failed', attempt = $2, try_number = $3, reason = 'Error: other'
+         WHERE dag_run_id = $1 AND task_id = 'a'`,
+        [id, randomUUID(), tryNumber],
+      );
+    }
+    expect(await versions("a/tries")).toEqual([1, 2, 3]);
+    expect(await versions("b/tries")).toEqual([1]);
+    const list = await tw.call("GET", "/dags/fixed/dagRuns/moved/taskInstances?order_by=task_id");
+    expect(list.json().task_instances).toMatchObject([
+      { task_id: "a", dag_version: { version_number: 3 } },
+      { task_id: "b", dag_version: { version_number: 1 } },
+    ]);
+    const same = await tw.call("GET", "/ui/dags/fixed/runs/moved/task-instances/a/same-error?try=1");
+    expect(same.json()).toMatchObject({ versions: [1], since: { run_id: "moved", version: 1 } });
+    expect((await tw.call("DELETE", "/dags/fixed/dagRuns/moved")).statusCode).toBe(204);
+    expect(await tw.sql("SELECT FROM attempt_version WHERE dag_run_id = $1", [id])).toEqual([]);
+  });
+
   test("rejects an edit with prevent_running_task while a task runs", async () => {
     const id = await tw.addRun("etl", { runId: "busy" });
     await tw.addInstance(id, "a", { state: "running", tryNumber: 1, attempt: randomUUID() });

@@ -1,7 +1,12 @@
 /** `…/task-instances/{task_id}/same-error`: in which of the last runs a task failed for the same reason, and since when. */
 import { z } from "zod";
 import { failureFingerprint, worstState } from "../../model/index.ts";
-import { findFailedTry, readTaskFailures, type TaskFailures } from "../../store/ui/task-failures.ts";
+import {
+  findFailedTry,
+  readTaskFailures,
+  type TaskFailure,
+  type TaskFailures,
+} from "../../store/ui/task-failures.ts";
 import { requireTimelineRun } from "../run/run-times.ts";
 import type { Resource } from "../server/context.ts";
 import { id, int, mapIndex } from "../server/fields.ts";
@@ -22,7 +27,9 @@ const sameErrorDocument = z
     task_states: legend,
     run_ids: z.array(z.string()).describe("The oldest first; the last is this run."),
     run_after: times,
-    versions: z.array(z.number()),
+    versions: z
+      .array(z.number())
+      .describe("Of the first try with this error; of a run without it, the version of the run."),
     states: bytes,
     same: bytes.describe(
       "Base64: 1, the task failed with this error; 2, an earlier try of it did; 0, neither.",
@@ -76,7 +83,9 @@ export const uiSameError: Resource = (app, { database }) => {
       if (failed === undefined)
         throw notFound(`Run "${runId}" of DAG "${dagId}" has no such try of the task "${taskId}"`);
       const fingerprint = failureFingerprint(failed.reason);
-      const same = rows.map((row) => sameIn(row, fingerprint));
+      const found = rows.map((row) => sameIn(row, fingerprint));
+      const same = found.map(({ same }) => same);
+      const versions = found.map(({ version }, at) => version ?? rows[at]!.version);
       return {
         try_number: failed.try_number,
         reason: failed.reason,
@@ -84,12 +93,12 @@ export const uiSameError: Resource = (app, { database }) => {
         task_states: [...TASK_LEGEND],
         run_ids: rows.map(({ run_id }) => run_id),
         run_after: rows.map(({ run_after }) => run_after),
-        versions: rows.map(({ version }) => version),
+        versions,
         states: base64(rows.map(({ states }) => (states.length === 0 ? 0 : taskByte(worstState(states))))),
         same: base64(same.map((each) => SAME.indexOf(each))),
         count: same.filter((each) => each !== "no").length,
         ...beginning(
-          rows,
+          rows.map((row, at) => ({ ...row, version: versions[at]! })),
           same.findIndex((each) => each !== "no"),
         ),
       };
@@ -97,14 +106,17 @@ export const uiSameError: Resource = (app, { database }) => {
   );
 };
 
+/** With the version of the first try that had the error. */
 function sameIn(
-  { earlier_reasons: earlier, reasons }: TaskFailures,
+  { earlier_failures: earlier, failures }: TaskFailures,
   fingerprint: string | null,
-): (typeof SAME)[number] {
-  if (fingerprint === null) return "no";
-  const isSame = (reason: string) => failureFingerprint(reason) === fingerprint;
-  if (reasons.some(isSame)) return "yes";
-  return earlier.some(isSame) ? "earlier_try" : "no";
+): { readonly same: (typeof SAME)[number]; readonly version?: number } {
+  if (fingerprint === null) return { same: "no" };
+  const matching = (each: readonly TaskFailure[]) =>
+    each.filter(({ reason }) => failureFingerprint(reason) === fingerprint).map(({ version }) => version);
+  const [last, before] = [matching(failures), matching(earlier)];
+  if (last.length + before.length === 0) return { same: "no" };
+  return { same: last.length > 0 ? "yes" : "earlier_try", version: Math.min(...last, ...before) };
 }
 
 /** With the version before the first failure, if it never had the error. */

@@ -38,6 +38,18 @@ const REOPEN = statement(
    ) ${publishRuns("(SELECT reopened.* FROM reopened JOIN ended USING (id))")}`,
 );
 
+/** Before the runs move to the current version: their attempts keep the version that they ran with. */
+const KEEP_VERSIONS = statement(
+  "edit-keep-attempt-versions",
+  `INSERT INTO attempt_version (attempt, dag_run_id, version_id)
+   SELECT a.attempt, r.id, r.version_id FROM dag_run r JOIN dag d ON d.dag_id = r.dag_id
+     CROSS JOIN LATERAL (
+       SELECT t.attempt FROM task_instance t WHERE t.dag_run_id = r.id AND t.attempt IS NOT NULL
+       UNION SELECT x.attempt FROM task_attempt x WHERE x.dag_run_id = r.id) a
+   WHERE r.id = ANY($1) AND d.version_id <> r.version_id
+   ON CONFLICT (attempt) DO NOTHING`,
+);
+
 const BUMP = statement("edit-bump-runs", "UPDATE dag_run SET generation = generation + 1 WHERE id = ANY($1)");
 
 export interface LockedRun {
@@ -64,6 +76,7 @@ export async function reopenRuns(
   runIds: readonly number[],
   latestVersion: boolean,
 ): Promise<void> {
+  if (latestVersion) await tx.rows(KEEP_VERSIONS, [runIds]);
   await tx.rows(REOPEN, [runIds, latestVersion]);
 }
 

@@ -14,6 +14,7 @@ import { RUN_VERSION_COLUMNS, type RunFilter, type RunVersionColumns, runConditi
 import { type CurrentWait, readCurrentWaits } from "./deferrals.ts";
 import { type FailedUpstreamRow, readFailedUpstream } from "./failed-upstream.ts";
 import { type MapPlace, withMapPlaces } from "./map-places.ts";
+import { withOwnVersions } from "./own-versions.ts";
 
 export interface TaskInstanceRow extends RunVersionColumns {
   readonly dag_run_id: number;
@@ -45,6 +46,7 @@ export interface TaskInstanceRow extends RunVersionColumns {
   readonly executor_job: ExecutorJob | null;
   readonly pid: number | null;
   readonly reason: string | null;
+  readonly attempt: string | null;
   readonly note: string | null;
   /** The current wait of a deferred instance. */
   readonly wait: CurrentWait | null;
@@ -213,7 +215,8 @@ async function complete(connection: Connection, rows: readonly BareRow[]): Promi
   const implied = placed.filter((row) => row.state === "upstream_failed");
   const failures = await readFailedUpstream(connection, implied);
   const failureOf = new Map(implied.map((row, index) => [row, failures[index] ?? null]));
-  return placed.map((row) => ({ ...row, failed_upstream: failureOf.get(row) ?? null }));
+  const own = await withOwnVersions(connection, placed);
+  return own.map((row, index) => ({ ...row, failed_upstream: failureOf.get(placed[index]!) ?? null }));
 }
 
 /** One try; columns that a try does not have are those of the instance. */
@@ -223,7 +226,7 @@ export type TryRow = BareRow;
  * All tries, the current one last. Several attempts with one try number (all but one were lost) are one try: the instance
  * itself if it represents that try (it has an attempt, or has ended), else the last recorded attempt.
  */
-export function listTries(connection: Connection, address: InstanceAddress): Promise<TryRow[]> {
+export async function listTries(connection: Connection, address: InstanceAddress): Promise<TryRow[]> {
   const where = addressed(address);
   const text = `SELECT * FROM (
       SELECT DISTINCT ON (x.try_number) ${COLUMNS.replace(OWN_COLUMNS, HISTORY_COLUMNS)}
@@ -233,7 +236,7 @@ export function listTries(connection: Connection, address: InstanceAddress): Pro
     ) past
     UNION ALL (SELECT ${COLUMNS} FROM ${FROM} ${where} AND t.try_number > 0 AND ${STANDS_FOR_TRY})
     ORDER BY try_number`;
-  return connection.rows(adhoc(text), where.values);
+  return withOwnVersions(connection, await connection.rows<TryRow>(adhoc(text), where.values));
 }
 
 const STANDS_FOR_TRY =
@@ -241,10 +244,10 @@ const STANDS_FOR_TRY =
 const executorJob = (row: string) =>
   `(SELECT json_build_object('id', j.id, 'kind', j.kind, 'name', j.name) FROM job j WHERE j.id = ${row}.executor_job)`;
 /** A queued instance has no process: its columns name the scheduler that has queued it. */
-const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.pid, t.reason,
+const OWN_COLUMNS = `t.state, t.try_number, t.max_tries, t.scheduled_at, t.queued_at, t.started_at, t.ended_at, t.pid, t.reason, t.attempt,
   CASE WHEN t.state <> 'queued' THEN t.hostname END AS hostname,
   CASE WHEN t.state <> 'queued' THEN ${executorJob("t")} END AS executor_job`;
-const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.pid, x.reason,
+const HISTORY_COLUMNS = `x.state, x.try_number, t.max_tries, x.scheduled_at, x.queued_at, x.started_at, x.ended_at, x.pid, x.reason, x.attempt,
   x.hostname, ${executorJob("x")} AS executor_job`;
 const COLUMNS = `t.dag_run_id, r.dag_id, r.run_id, r.state AS run_state, r.logical_date, r.run_after, t.task_id, t.map_index,
   ${OWN_COLUMNS}, t.retry_at, t.pool, t.pool_slots, t.limit_key, t.queue, t.priority_weight, t.executor, t.operator,

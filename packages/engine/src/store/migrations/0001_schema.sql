@@ -339,6 +339,15 @@ CREATE TABLE task_attempt (
 );
 CREATE INDEX task_attempt_instance ON task_attempt (dag_run_id, task_id, map_index, try_number);
 
+-- Versions of attempts that began before an edit moved their run to another version. Without a row: the version of the run.
+CREATE TABLE attempt_version (
+  attempt    uuid PRIMARY KEY,
+  dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
+  version_id bigint NOT NULL REFERENCES dag_version
+);
+CREATE INDEX attempt_version_run ON attempt_version (dag_run_id);
+CREATE INDEX attempt_version_version ON attempt_version (version_id);
+
 -- Groups with retries or callbacks whose state is stored: without a row, a group is at its first try. A mapped group has
 -- a row per item; -1: one row for the group. Written by the run's owner, in the batch that changes the group.
 CREATE TABLE run_group (

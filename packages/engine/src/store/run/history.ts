@@ -185,6 +185,7 @@ const KINDS: Readonly<Record<CleanKind, Kind>> = {
                     AND n.created_at < ${OLD})
      AND NOT EXISTS (SELECT 1 FROM dag d WHERE d.version_id = dag_version.id)
      AND NOT EXISTS (SELECT 1 FROM dag_run r WHERE r.version_id = dag_version.id)
+     AND NOT EXISTS (SELECT 1 FROM attempt_version a WHERE a.version_id = dag_version.id)
      AND NOT EXISTS (SELECT 1 FROM backfill b WHERE b.version_id = dag_version.id AND b.ended_at IS NULL)`,
   }),
   bundles: byKey("bundles", {

@@ -49,6 +49,7 @@ const CHOOSE = statement(
 
 /** Tables with many rows per run, in the order in which a large run is emptied. */
 const PARTS = [
+  "attempt_version",
   "task_attempt",
   "deferral",
   "journal",

@@ -6,13 +6,20 @@ import { statement } from "../database/statement.ts";
 export interface TaskFailures {
   readonly run_id: string;
   readonly run_after: number;
+  /** Of the run. */
   readonly version: number;
   /** Empty: the task has no instance in the run. */
   readonly states: readonly TaskState[];
   /** Of failed instances. */
-  readonly reasons: readonly string[];
+  readonly failures: readonly TaskFailure[];
   /** Of failed tries that were followed by others. */
-  readonly earlier_reasons: readonly string[];
+  readonly earlier_failures: readonly TaskFailure[];
+}
+
+export interface TaskFailure {
+  readonly reason: string;
+  /** That the try ran with. */
+  readonly version: number;
 }
 
 /** Of a mapped task, its first instances count. */
@@ -21,22 +28,28 @@ const MOST_ATTEMPTS = 50;
 /** What a fingerprint reads of a reason, and more. */
 const REASON = 2_000;
 
+function failure(row: string): string {
+  return `jsonb_build_object('reason', left(${row}.reason, ${REASON}), 'version', coalesce(
+    (SELECT o.number FROM attempt_version m JOIN dag_version o ON o.id = m.version_id WHERE m.attempt = ${row}.attempt), v.number))`;
+}
+
 const FAILURES = statement(
   "ui-task-failures",
   `SELECT r.run_id, (extract(epoch FROM r.run_after) * 1000)::int8 AS run_after, v.number AS version,
-     coalesce(i.states, '{}') AS states, coalesce(i.reasons, '{}') AS reasons, coalesce(a.reasons, '{}') AS earlier_reasons
+     coalesce(i.states, '{}') AS states, coalesce(i.failures, '[]') AS failures, coalesce(a.failures, '[]') AS earlier_failures
    FROM (SELECT x.* FROM dag_run x WHERE x.dag_id = $1
            AND (x.run_after, x.id) <= (SELECT y.run_after, y.id FROM dag_run y WHERE y.id = $2)
          ORDER BY x.run_after DESC, x.id DESC LIMIT $4) r
      JOIN dag_version v ON v.id = r.version_id
      CROSS JOIN LATERAL (
-       SELECT array_agg(DISTINCT t.state) AS states, array_agg(DISTINCT left(t.reason, ${REASON})) FILTER (WHERE t.state = 'failed' AND t.reason IS NOT NULL) AS reasons
-       FROM (SELECT x.state, x.reason FROM task_instance x
+       SELECT array_agg(DISTINCT t.state) AS states,
+         jsonb_agg(DISTINCT ${failure("t")}) FILTER (WHERE t.state = 'failed' AND t.reason IS NOT NULL) AS failures
+       FROM (SELECT x.state, x.reason, x.attempt FROM task_instance x
              WHERE x.dag_run_id = r.id AND x.task_id = $3 AND x.map_index BETWEEN -1 AND ${MOST_INSTANCES - 1}
              LIMIT ${MOST_INSTANCES + 1}) t) i
      CROSS JOIN LATERAL (
-       SELECT array_agg(DISTINCT left(t.reason, ${REASON})) AS reasons
-       FROM (SELECT x.reason FROM task_attempt x
+       SELECT jsonb_agg(DISTINCT ${failure("t")}) AS failures
+       FROM (SELECT x.reason, x.attempt FROM task_attempt x
              WHERE x.dag_run_id = r.id AND x.task_id = $3 AND x.map_index BETWEEN -1 AND ${MOST_INSTANCES - 1}
                AND x.state = 'failed' AND x.reason IS NOT NULL
              LIMIT ${MOST_ATTEMPTS}) t) a

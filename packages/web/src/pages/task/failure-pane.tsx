@@ -18,6 +18,7 @@ export function FailurePane({
   instance,
   reason,
   tryNumber,
+  version,
   model,
   onClear,
   onMark,
@@ -26,6 +27,8 @@ export function FailurePane({
   readonly instance: Instance;
   readonly reason: string | null;
   readonly tryNumber: number;
+  /** That the try ran with. */
+  readonly version: number | undefined;
   readonly model: LogModel;
   readonly onClear: (latestVersion: boolean) => void;
   readonly onMark: (state: "success" | "skipped") => void;
@@ -47,9 +50,7 @@ export function FailurePane({
           </p>
         )}
       </Part>
-      {frame !== null && (
-        <SourceFrame address={address} frame={frame} version={instance.dag_version?.version_number} />
-      )}
+      {frame !== null && <SourceFrame address={address} frame={frame} version={version} />}
       <SameError address={address} tryNumber={tryNumber} />
       <Part title="What you can do">
         <Choice

@@ -256,6 +256,7 @@ function InstancePage({
               instance={instance}
               reason={shown.reason}
               tryNumber={selectedTry}
+              version={shown.dag_version?.version_number}
               model={log.model}
               onClear={(latestVersion) => setDialog({ kind: "clear", latest: latestVersion })}
               onMark={(state) => setDialog({ kind: "mark", state })}
