@@ -1,4 +1,5 @@
 /** Every page in a real browser: it loads, reaches nothing but its server, is accessible, and fits a narrow screen. */
+import type { Locator } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { violations } from "./support/axe.ts";
 import { Site } from "./support/site.ts";
@@ -108,8 +109,41 @@ it("finds runs, tasks and settings from the palette", async () => {
   ] as const) {
     await page.getByRole("button", { name: /Search or jump to/ }).click();
     await words.fill(typed);
-    await page.getByRole("option", { name: result }).click();
+    // The results arrive after the last key: the first one is selected then.
+    await page.getByRole("option", { name: result, selected: true }).waitFor();
+    await page.keyboard.press("Enter");
     await page.waitForURL(`${site.url}${opened}`);
+  }
+  await page.context().close();
+});
+
+it("moves the focus to the content, and from a closed dialog back to the button that opened it", async () => {
+  const page = await site.visit("/dags/orders/runs/broken");
+  const isFocused = (target: Locator) =>
+    target.evaluate((element) => element === element.ownerDocument.activeElement);
+  const clear = page.locator("main").getByRole("button", { name: "Clear tasks…" });
+  await clear.waitFor();
+  await page.keyboard.press("Tab");
+  expect(await isFocused(page.getByText("Skip to the content"))).toBe(true);
+  await page.keyboard.press("Enter");
+  expect(await isFocused(page.locator("main"))).toBe(true);
+  expect(page.url()).toBe(`${site.url}/dags/orders/runs/broken`);
+
+  const dialog = page.getByRole("dialog");
+  const more = page.locator("main").getByRole("button", { name: "More actions" });
+  const search = page.getByRole("button", { name: /Search or jump to/ });
+  for (const [opener, item] of [
+    [clear, null],
+    [more, "Delete run…"],
+    [search, null],
+  ] as const) {
+    await opener.focus();
+    await page.keyboard.press("Enter");
+    if (item !== null) await page.getByRole("menuitem", { name: item }).press("Enter");
+    await dialog.waitFor();
+    await page.keyboard.press("Escape");
+    await dialog.waitFor({ state: "detached" });
+    await expect.poll(() => isFocused(opener)).toBe(true);
   }
   await page.context().close();
 });

@@ -2,8 +2,9 @@
 import { useNavigate } from "@tanstack/react-router";
 import { Command } from "cmdk";
 import { Dialog as Radix } from "radix-ui";
-import { useDeferredValue, useState } from "react";
+import { useDeferredValue, useEffect, useState } from "react";
 import { $api } from "../api/client.ts";
+import { useFocusReturn } from "../ui/focus-return.ts";
 import { PAGES } from "./pages.ts";
 import { type Found, PaletteResult, placeOf } from "./palette-result.tsx";
 
@@ -14,12 +15,14 @@ export function Palette({
   readonly open: boolean;
   readonly onOpenChange: (open: boolean) => void;
 }) {
+  const returnFocus = useFocusReturn(open);
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
         <Radix.Overlay className="fixed inset-0 z-40 bg-black/40" />
         <Radix.Content
           aria-describedby={undefined}
+          onCloseAutoFocus={returnFocus}
           className="fixed top-[12vh] left-1/2 z-50 w-[min(calc(100vw-16px),600px)] -translate-x-1/2 overflow-hidden rounded-lg border border-line bg-surface shadow-lg"
         >
           <Radix.Title className="sr-only">Search or jump to</Radix.Title>
@@ -46,8 +49,13 @@ function Search({ onDone }: { readonly onDone: () => void }) {
   };
   const word = query.toLowerCase();
   const pages = PAGES.filter(({ label }) => label.toLowerCase().includes(word));
+  const first = firstOf(query === "" ? [] : (found.data?.results ?? []), pages);
+  const [selected, setSelected] = useState(first);
+  // cmdk selects the first item only when the text changes: the results arrive later.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: new results select the first one, also if it is the same
+  useEffect(() => setSelected(first), [first, query, found.data]);
   return (
-    <Command shouldFilter={false} label="Search or jump to">
+    <Command shouldFilter={false} label="Search or jump to" value={selected} onValueChange={setSelected}>
       <Command.Input
         value={text}
         onValueChange={setText}
@@ -77,7 +85,7 @@ function Search({ onDone }: { readonly onDone: () => void }) {
         {pages.length > 0 && (
           <Command.Group heading="Pages" className={GROUP}>
             {pages.map((page) => (
-              <Item key={page.to} value={`page ${page.to}`} onSelect={() => go(page.to)}>
+              <Item key={page.to} value={pageKey(page)} onSelect={() => go(page.to)}>
                 <page.icon aria-hidden className="size-3.5 text-muted" />
                 {page.label}
                 {page.key && <kbd className="ml-auto text-sm text-faint">g {page.key}</kbd>}
@@ -88,6 +96,15 @@ function Search({ onDone }: { readonly onDone: () => void }) {
       </Command.List>
     </Command>
   );
+}
+
+function firstOf(results: readonly Found[], pages: typeof PAGES): string {
+  if (results[0] !== undefined) return keyOf(results[0]);
+  return pages[0] === undefined ? "" : pageKey(pages[0]);
+}
+
+function pageKey({ to }: { readonly to: string }): string {
+  return `page ${to}`;
 }
 
 function keyOf({ dag_id, kind, name }: Found): string {

@@ -34,12 +34,13 @@ export function Shell() {
   useReload("home", ["/ui/home"]);
   return (
     <div className="flex h-full">
-      <a
-        href="#main"
+      <button
+        type="button"
+        onClick={() => main.current?.focus()}
         className="sr-only focus:not-sr-only focus:absolute focus:z-50 focus:bg-surface focus:p-2"
       >
         Skip to the content
-      </a>
+      </button>
       <Rail open={railOpen} onClose={() => setRailOpen(false)} />
       <div className="flex min-w-0 flex-1 flex-col">
         <div className="flex h-11 shrink-0 items-center gap-2 border-b border-line px-4 max-md:px-2">

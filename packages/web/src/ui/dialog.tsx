@@ -3,6 +3,7 @@ import { Dialog as Radix } from "radix-ui";
 import type { ReactNode } from "react";
 import { IconButton } from "./button.tsx";
 import { cx } from "./class-names.ts";
+import { useFocusReturn } from "./focus-return.ts";
 
 export interface DialogProps {
   readonly open: boolean;
@@ -24,6 +25,7 @@ export function Dialog({
   footer,
   wide = false,
 }: DialogProps) {
+  const returnFocus = useFocusReturn(open);
   return (
     <Radix.Root open={open} onOpenChange={onOpenChange}>
       <Radix.Portal>
@@ -36,6 +38,7 @@ export function Dialog({
             event.preventDefault();
             field.focus();
           }}
+          onCloseAutoFocus={returnFocus}
           className={cx(
             "fixed top-[8vh] left-1/2 z-50 flex max-h-[84vh] w-[min(calc(100vw-16px),var(--w))] -translate-x-1/2 flex-col rounded-lg border border-line bg-surface shadow-lg",
             wide ? "[--w:860px]" : "[--w:560px]",
