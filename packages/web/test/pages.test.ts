@@ -77,6 +77,14 @@ describe.each(PAGES)("%s", (path, text) => {
   });
 });
 
+it("scrolls the bar of tabs to the selected one on a narrow screen", async () => {
+  const page = await site.visit("/system?tab=database", { width: 390 });
+  await page.getByRole("link", { name: /^Triggerers \d/ }).waitFor();
+  const right = `document.querySelector("[data-tab=database]").getBoundingClientRect().right`;
+  await page.waitForFunction(`${right} <= 390`);
+  await page.context().close();
+});
+
 it("has more contrast if the system asks for it, or if it is chosen", async () => {
   const page = await site.visit("/dags/orders");
   const shown = page.locator("main").getByText("check").first();

@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import type { ReactNode } from "react";
+import { type ReactNode, useEffect, useRef } from "react";
 import { cx } from "./class-names.ts";
 
 export interface Tab {
@@ -21,14 +21,24 @@ export function TabLinks({
   /** At the right end of the bar. */
   readonly children?: ReactNode;
 }) {
+  const bar = useRef<HTMLElement>(null);
+  const shown = tabs.map(({ count, label: name }) => `${name} ${count ?? ""}`).join();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: counts that arrive later move the tabs
+  useEffect(() => {
+    // On a narrow screen the bar scrolls; a link may select a tab outside of it.
+    bar.current
+      ?.querySelector(`[data-tab="${selected}"]`)
+      ?.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }, [selected, shown]);
   return (
     <div className="flex items-center border-b border-line px-4">
-      <nav aria-label={label} className="-mb-px flex min-w-0 overflow-x-auto">
+      <nav ref={bar} aria-label={label} className="-mb-px flex min-w-0 overflow-x-auto">
         {tabs.map(({ id, label: name, count }) => (
           <Link
             key={id}
             to="."
             search={(before: Record<string, unknown>) => ({ ...before, tab: id })}
+            data-tab={id}
             aria-current={id === selected ? "page" : undefined}
             className={cx(
               "flex h-9 items-center gap-1.5 border-b-2 px-2.5 whitespace-nowrap no-underline",

@@ -17,7 +17,7 @@ export function Database({ state }: { readonly state: State }) {
     <div className="flex max-w-3xl flex-col gap-4 p-4">
       <Facts
         rows={[
-          ["Answers in", duration(state.latency_ms)],
+          ["Answers in", state.latency_ms < 1 ? "less than 1 ms" : duration(state.latency_ms)],
           ["PostgreSQL", state.version],
           ["Size", bytes(state.size_bytes)],
           [

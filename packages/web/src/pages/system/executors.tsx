@@ -49,7 +49,13 @@ const COLUMNS: readonly Column<Row>[] = [
         </span>
       ),
   },
-  { id: "type", header: "Type", width: "110px", cell: ({ executor, isFirst }) => isFirst && executor.type },
+  {
+    id: "type",
+    header: "Type",
+    width: "110px",
+    from: "sm",
+    cell: ({ executor, isFirst }) => isFirst && executor.type,
+  },
   {
     id: "health",
     header: "Health",
@@ -57,25 +63,26 @@ const COLUMNS: readonly Column<Row>[] = [
     cell: ({ executor, isFirst }) =>
       isFirst && <Alive isAlive={executor.health === "healthy"} word={executor.health} />,
   },
-  { id: "queue", header: "Queue", width: "140px", cell: ({ queue }) => queue },
+  { id: "queue", header: "Queue", cell: ({ queue }) => queue },
   {
     id: "slots",
     header: "Slots used",
-    width: "200px",
     cell: ({ running, slots }) => (
-      <span className="grid grid-cols-[90px_1fr] items-center gap-3">
-        <Meter
-          label={`${running} of ${slots ?? "any number of"} slots are used`}
-          total={slots ?? 0}
-          parts={[{ value: running, color: "--s-running" }]}
-        />
+      <span className="flex items-center gap-3">
+        <span className="w-[90px] max-sm:hidden">
+          <Meter
+            label={`${running} of ${slots ?? "any number of"} slots are used`}
+            total={slots ?? 0}
+            parts={[{ value: running, color: "--s-running" }]}
+          />
+        </span>
         <span className="whitespace-nowrap tabular-nums">
           {count(running)} of {slots === null ? "∞" : count(slots)}
         </span>
       </span>
     ),
   },
-  { id: "waiting", header: "Waiting", numeric: true, width: "90px", cell: ({ waiting }) => count(waiting) },
+  { id: "waiting", header: "Waiting", numeric: true, width: "70px", cell: ({ waiting }) => count(waiting) },
   {
     id: "oldest",
     header: "Longest",

@@ -14,6 +14,11 @@ export function Services({ jobs }: { readonly jobs: readonly Job[] }) {
   return <DataTable label="Services" columns={COLUMNS} rows={jobs} rowKey={({ id }) => id} />;
 }
 
+/** A scheduler that starts no more tasks, and ends when those that it runs have ended. */
+function isDraining({ facts, is_alive }: Job): boolean {
+  return is_alive && (facts as { readonly draining?: boolean } | null)?.draining === true;
+}
+
 const COLUMNS: readonly Column<Job>[] = [
   {
     id: "kind",
@@ -21,7 +26,12 @@ const COLUMNS: readonly Column<Job>[] = [
     cell: ({ job_type }) => <span className="font-medium">{serviceName(job_type)}</span>,
   },
   { id: "id", header: "Id", numeric: true, width: "60px", cell: ({ id }) => id },
-  { id: "alive", header: "State", width: "140px", cell: (job) => <Alive isAlive={job.is_alive} /> },
+  {
+    id: "alive",
+    header: "State",
+    width: "140px",
+    cell: (job) => <Alive isAlive={job.is_alive} {...(isDraining(job) && { word: "draining" })} />,
+  },
   {
     id: "beat",
     header: "Heartbeat",

@@ -77,7 +77,7 @@ const COLUMNS: readonly Column<Job>[] = [
   { ...fact("capacity", "Capacity"), from: "md" },
   fact("lagMs", "Loop lag", " ms"),
   { id: "blocked", header: "Blocked by", cell: (job) => <BlockedBy job={job} /> },
-  fact("crashes", "Crashes"),
+  { ...fact("crashes", "Crashes"), from: "sm" },
 ];
 
 /** The trigger classes that have blocked the event loop since the triggerer started, the latest first. */

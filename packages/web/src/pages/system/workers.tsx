@@ -56,15 +56,16 @@ const COLUMNS: readonly Column<Worker>[] = [
   {
     id: "slots",
     header: "Slots used",
-    width: "180px",
     cell: ({ running, slots }) => (
-      <span className="grid grid-cols-[80px_1fr] items-center gap-3">
-        <Meter
-          label={`${running} of ${slots} slots are used`}
-          total={slots}
-          parts={[{ value: running, color: "--s-running" }]}
-        />
-        <span className="tabular-nums">
+      <span className="flex items-center gap-3">
+        <span className="w-[80px] max-sm:hidden">
+          <Meter
+            label={`${running} of ${slots} slots are used`}
+            total={slots}
+            parts={[{ value: running, color: "--s-running" }]}
+          />
+        </span>
+        <span className="whitespace-nowrap tabular-nums">
           {count(running)} of {count(slots)}
         </span>
       </span>
@@ -75,6 +76,7 @@ const COLUMNS: readonly Column<Worker>[] = [
     id: "beat",
     header: "Heartbeat",
     width: "130px",
+    from: "sm",
     cell: ({ heartbeat_age }) => `${duration(heartbeat_age * 1_000)} ago`,
   },
   {

@@ -69,11 +69,11 @@ const COLUMNS: readonly Column<Group>[] = [
       <Link
         to="."
         search={((before: object) => ({ ...before, ...listOf(group) })) as never}
-        className="flex min-w-0 items-baseline gap-2 hover:underline"
+        className="flex min-w-0 flex-wrap items-baseline gap-x-2 hover:underline"
       >
         <span className="whitespace-nowrap">{kindName(group.kind)}</span>
         {group.signal !== null && (
-          <code className="max-w-[60ch] font-medium break-all">{signalName(group.signal)}</code>
+          <code className="min-w-0 max-w-[60ch] font-medium break-words">{signalName(group.signal)}</code>
         )}
       </Link>
     ),
@@ -82,14 +82,15 @@ const COLUMNS: readonly Column<Group>[] = [
     id: "waiting",
     header: "Tasks",
     numeric: true,
-    width: "90px",
+    width: "70px",
     cell: ({ waiting }) => <b className="font-medium">{count(waiting)}</b>,
   },
-  { id: "since", header: "Longest since", width: "130px", cell: ({ since }) => <Ago at={since} /> },
+  { id: "since", header: "Longest since", width: "110px", cell: ({ since }) => <Ago at={since} /> },
   {
     id: "timeout",
     header: "Next timeout",
     width: "130px",
+    from: "sm",
     cell: ({ timeout_at }) => <Ago at={timeout_at} fallback="none" />,
   },
 ];

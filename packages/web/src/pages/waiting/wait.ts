@@ -13,6 +13,11 @@ export function kindName(kind: string): string {
   return kind.replace(/^tradewind\./, "").replaceAll("_", " ");
 }
 
+/** The arguments as text; of a signal, beginning with its key. */
+export function waitText({ args_text, kind }: Wait): string {
+  return kind === "tradewind.signal" ? args_text.replace(/^namespace=default, key=/, "") : args_text;
+}
+
 /** `default/order.paid` → `order.paid`; other namespaces are shown. */
 export function signalName(signal: string): string {
   return signal.replace(/^default\//, "");

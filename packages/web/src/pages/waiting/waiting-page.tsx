@@ -18,7 +18,7 @@ import { Empty } from "../../ui/panels.tsx";
 import { SortSelect } from "../../ui/sort-select.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
 import { TaskLink } from "../../ui/task-link.tsx";
-import { kindName, signalName, taskOf, type Wait, waitKey } from "./wait.ts";
+import { kindName, signalName, taskOf, type Wait, waitKey, waitText } from "./wait.ts";
 import { WaitGroups } from "./wait-groups.tsx";
 import { WaitPane } from "./wait-pane.tsx";
 
@@ -160,9 +160,12 @@ const COLUMNS: readonly Column<Wait>[] = [
     id: "for",
     header: "Waits for",
     cell: (row) => (
-      <span className="flex min-w-0 max-w-[44ch] items-baseline gap-2" title={row.args_text}>
+      <span
+        className="flex min-w-0 max-w-[16ch] items-baseline gap-x-2 max-sm:flex-wrap sm:max-w-[44ch]"
+        title={row.args_text}
+      >
         <span className="whitespace-nowrap">{kindName(row.kind)}</span>
-        <code className="truncate text-muted">{row.args_text}</code>
+        <code className="truncate text-muted">{waitText(row)}</code>
       </span>
     ),
   },
@@ -191,6 +194,7 @@ const COLUMNS: readonly Column<Wait>[] = [
     id: "until",
     header: "Until",
     width: "120px",
+    from: "sm",
     cell: (row) => <Ago at={row.until ?? row.timeout_at ?? row.task_timeout_at} fallback="no timeout" />,
   },
 ];
