@@ -87,4 +87,14 @@ describe("the queue launcher", () => {
     await redis.up("empty");
     await has("default", 1);
   });
+
+  it("has no problem as soon as Redis is back, although there is nothing to send", async () => {
+    const { launcher } = await open();
+    await redis.down();
+    // It ends before Redis is back: no assignment is stored.
+    launcher.launch([{ id: randomUUID(), queue: "default", priority: 1, config: null }]);
+    await vi.waitFor(() => expect(launcher.problem()).toContain("max retries"), { timeout: 20_000 });
+    await redis.up("empty");
+    await vi.waitFor(() => expect(launcher.problem()).toBeNull(), { timeout: 10_000 });
+  });
 });

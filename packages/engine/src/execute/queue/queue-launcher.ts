@@ -84,6 +84,12 @@ export class QueueLauncher implements Launcher {
     return added.reduce((sum, count) => sum + count, 0);
   }
 
+  /** Ends an outage although there is nothing to send. */
+  async #ping(): Promise<void> {
+    await this.#client.ping();
+    this.#outage?.passed();
+  }
+
   get #client(): Redis {
     this.#redis ??= this.#connect();
     return this.#redis;
@@ -113,6 +119,7 @@ export class QueueLauncher implements Launcher {
       const after = this.#after;
       const page = await host.unclaimed({ waitedMs, limit: PAGE, ...(after && { after }) });
       const messages = page.length === 0 ? 0 : await this.#send(page);
+      if (page.length === 0 && this.problem() !== null) await this.#ping();
       // A few were received and claimed after they were read.
       if (messages > 0) host.logger.debug("sent assignments again", { messages });
       this.#after = page.length < PAGE ? undefined : page.at(-1);
