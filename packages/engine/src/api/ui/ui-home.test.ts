@@ -95,6 +95,36 @@ it("shows components with the age of their heartbeat, import errors, backfills a
   expect(shown.database.latency_ms).toBeGreaterThan(0);
 });
 
+it("shows a dead component until another one of its kind has replaced it", async () => {
+  const shown = async () =>
+    (await home()).components
+      .filter(({ kind }: { kind: string }) => kind === "dag_processor")
+      .map(({ pid, is_alive }: { pid: number; is_alive: boolean }) => [pid, is_alive]);
+  const add = (pid: number, state: string, heartbeat: string, started: string) =>
+    tw.sql(
+      `INSERT INTO job (kind, hostname, pid, version, state, started_at, heartbeat_at, lease_until, ended_at)
+       VALUES ('dag_processor', 'host-1', $1, '0.1.0', $2, now() - $3::interval, now() - $4::interval,
+               now() - $4::interval + interval '10 s', CASE WHEN $2 = 'dead' THEN now() END)`,
+      [pid, state, started, heartbeat],
+    );
+  await add(1, "dead", "5 min", "1 h");
+  await add(2, "running", "4 min", "1 h"); // Not yet declared dead.
+  expect(await shown()).toEqual([
+    [1, false],
+    [2, false],
+  ]);
+  await add(3, "running", "1 s", "2 min");
+  expect(await shown()).toEqual([
+    [1, false],
+    [3, true],
+  ]);
+  await add(4, "running", "1 s", "1 min");
+  expect(await shown()).toEqual([
+    [3, true],
+    [4, true],
+  ]);
+});
+
 it("names the failed task of failing DAGs, and why others are late", async () => {
   const shown = await home();
   expect(shown.failing).toEqual([

@@ -56,12 +56,20 @@ export interface ComponentRow {
 
 const MOST_COMPONENTS = 500;
 
-/** Running services, and those that died within the last hour and were not stopped. */
+/**
+ * Running services, and those that died within the last hour and were neither stopped nor replaced: each process that started
+ * after the last heartbeat of a dead one of its kind replaces one.
+ */
 const COMPONENTS = statement(
   "ui-components",
-  `SELECT j.id, j.kind, j.state, j.name, j.hostname, j.pid, j.version, j.started_at,
-     j.state = 'running' AND j.lease_until > now() AS is_alive, extract(epoch FROM now() - j.heartbeat_at)::float8 AS heartbeat_age
-   FROM job j WHERE j.state = 'running' OR j.state = 'dead' AND j.ended_at > now() - interval '1 hour'
+  `WITH recent AS (
+     SELECT j.*, row_number() OVER (PARTITION BY j.kind, j.is_alive ORDER BY j.heartbeat_at DESC) AS place
+     FROM (SELECT o.*, o.state = 'running' AND o.lease_until > now() AS is_alive FROM job o
+           WHERE o.state = 'running' OR o.state = 'dead' AND o.ended_at > now() - interval '1 hour') j)
+   SELECT j.id, j.kind, j.state, j.name, j.hostname, j.pid, j.version, j.started_at, j.is_alive,
+     extract(epoch FROM now() - j.heartbeat_at)::float8 AS heartbeat_age
+   FROM recent j
+   WHERE j.is_alive OR j.place > (SELECT count(*) FROM job n WHERE n.kind = j.kind AND n.id > j.id AND n.started_at > j.heartbeat_at)
    ORDER BY j.kind, j.id LIMIT ${MOST_COMPONENTS}`,
 );
 
