@@ -371,6 +371,29 @@ describe("editing runs", () => {
     expect((await tw.call("DELETE", "/dags/sales/dagRuns/cancelled")).statusCode).toBe(404);
   });
 
+  test("keeps the end of a run and of a task that have ended when they are marked", async () => {
+    const times = { startedAt: new Date("2026-03-01T00:00:00Z"), endedAt: new Date("2026-03-01T00:00:01Z") };
+    const id = await tw.addRun("sales", { runId: "remarked", state: "failed", ...times });
+    await tw.addInstance(id, "a", { state: "failed", tryNumber: 1, ...times });
+    await tw.addInstance(id, "b", { state: "running", tryNumber: 1, startedAt: times.startedAt });
+    await tw.sql("UPDATE pool SET occupied = 1 WHERE name = 'default_pool'");
+    const end_date = times.endedAt.toISOString();
+    for (const state of ["success", "failed"]) {
+      const marked = await tw.call("PATCH", "/dags/sales/dagRuns/remarked", { state });
+      expect(marked.json()).toMatchObject({ state, end_date, duration: 1 });
+    }
+    const path = "/dags/sales/dagRuns/remarked/taskInstances";
+    for (const task of ["a", "b"]) await tw.call("PATCH", `${path}/${task}`, { new_state: "skipped" });
+    expect((await tw.call("GET", `${path}/a`)).json()).toMatchObject({
+      state: "skipped",
+      end_date,
+      duration: 1,
+    });
+    // It had not ended: the first mark of its run has ended it.
+    const ended = (await tw.call("GET", `${path}/b`)).json().end_date as string;
+    expect(Date.now() - Date.parse(ended)).toBeLessThan(60_000);
+  });
+
   test("changes nothing in a dry run of clear, and sets the run to queued otherwise", async () => {
     const id = await run("cleared", "failed");
     const dry = (await tw.call("POST", "/dags/sales/dagRuns/cleared/clear", { only_failed: true })).json();

@@ -10,10 +10,12 @@ import { readInstances, withRestarted } from "./edited-instances.ts";
 import { clearChosen, endInstances, release } from "./instance-states.ts";
 import { type LockedRun, lockRuns, reopenRuns } from "./locked-runs.ts";
 
+/** A run that has ended keeps its end. */
 const END_RUN = statement(
   "edit-end-run",
   `WITH ended AS (
-     UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()), ended_at = now(),
+     UPDATE dag_run SET state = $2, end_reason = $3, started_at = coalesce(started_at, now()),
+                        ended_at = CASE WHEN state IN ('success', 'failed') THEN coalesce(ended_at, now()) ELSE now() END,
                         ending = NULL, retry_at = NULL, owner_job = NULL, generation = generation + 1
      WHERE id = $1 RETURNING dag_id, run_id, state
    ) ${publishRuns("ended")}`,

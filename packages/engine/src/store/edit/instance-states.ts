@@ -33,10 +33,13 @@ const CLEAR = statement(
    RETURNING t.*) ${publishTasks("cleared")}`,
 );
 
+/** An instance that has ended keeps its end, as in Airflow. */
 const MARK = statement(
   "edit-mark-instances",
   `WITH marked AS (
-     UPDATE task_instance t SET state = u.state, ended_at = now(), retry_at = NULL, reason = $5, attempt = NULL,
+     UPDATE task_instance t SET state = u.state,
+            ended_at = CASE WHEN t.state IN ('success', 'failed', 'skipped', 'upstream_failed', 'removed')
+                            THEN coalesce(t.ended_at, now()) ELSE now() END, retry_at = NULL, reason = $5, attempt = NULL,
             resumed_attempt = NULL, keeps_slot = false, is_marked = $6
      FROM unnest($1::bigint[], $2::text[], $3::int[], $4::text[]) AS u(run, task, map, state)
      WHERE t.dag_run_id = u.run AND t.task_id = u.task AND t.map_index = u.map
