@@ -89,7 +89,7 @@ describe("selected DAGs", () => {
     await page.getByText("Paused 2 DAGs").waitFor();
     expect(await Promise.all(["lines", "orders"].map(isPaused))).toEqual([true, true]);
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Taken back").waitFor();
+    await page.getByText("Undone: 2 DAGs are active again").waitFor();
     expect(await Promise.all(["lines", "orders"].map(isPaused))).toEqual([false, false]);
     await page.context().close();
   });
@@ -136,8 +136,20 @@ describe("selected runs", () => {
     await page.getByText("Marked 1 run as success").waitFor();
     expect((await runOf("broken_too")).state).toBe("success");
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Taken back").waitFor();
+    await page.getByText("Undone: 1 run is failed again").waitFor();
     expect((await runOf("broken_too")).state).toBe("failed");
+    await page.context().close();
+  });
+
+  it("are marked only if they have another state", async () => {
+    const page = await site.visit("/runs?dag=orders");
+    await check(page, "broken_too").check();
+    await check(page, "good").check();
+    await bar(page).getByRole("button", { name: "Mark as…" }).click();
+    await dialogOf(page).getByText("1 run is success already").waitFor();
+    await dialogOf(page).getByText("only the state of the run changes").waitFor();
+    await dialogOf(page).getByRole("button", { name: "Mark 1 run as success" }).waitFor();
+    expect(await dialogOf(page).getByText("They are stopped").count()).toBe(0);
     await page.context().close();
   });
 

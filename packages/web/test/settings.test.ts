@@ -115,7 +115,7 @@ describe("an import", () => {
 describe("undo", () => {
   const undo = async (page: Page) => {
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Taken back").waitFor();
+    await page.getByText(/^Undone: /).waitFor();
   };
 
   it("gives a pool its former slots, and brings a deleted one back", async () => {

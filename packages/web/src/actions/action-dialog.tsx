@@ -12,6 +12,12 @@ import { Failure, Loading } from "../ui/panels.tsx";
 import { sendAll } from "./api-call.ts";
 import { curlOf, type Request } from "./command-text.ts";
 
+export interface Undo {
+  readonly run: () => Promise<unknown>;
+  /** What is so again: "1 run is failed again". */
+  readonly done: string;
+}
+
 /** `Item` is what changes: a task instance, a run, a DAG. */
 export interface ActionPlan<Item> {
   /** Reads what would change. */
@@ -24,7 +30,7 @@ export interface ActionPlan<Item> {
   readonly label: (items: readonly Item[]) => string;
   readonly done: (items: readonly Item[]) => string;
   /** Takes the change back, if that is possible. @throws If something has happened since. */
-  readonly undo?: (items: readonly Item[]) => (() => Promise<unknown>) | null;
+  readonly undo?: (items: readonly Item[]) => Undo | null;
   /** The request is not offered as curl. */
   readonly hasSecrets?: boolean;
   /** The change makes sense although nothing is listed. */
@@ -122,10 +128,10 @@ export function ActionDialog<Item>({
   );
 }
 
-async function takeBack(undo: () => Promise<unknown>): Promise<void> {
+async function takeBack({ run, done }: Undo): Promise<void> {
   try {
-    await undo();
-    toast.success("Taken back");
+    await run();
+    toast.success(`Undone: ${done}`);
   } catch (error) {
     toast.error(messageOf(error));
   }

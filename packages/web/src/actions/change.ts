@@ -36,7 +36,7 @@ export async function change<Answer = unknown>({
       : {
           action: {
             label: "Undo",
-            onClick: () => void change({ request: undo, done: "Taken back", reload }),
+            onClick: () => void change({ request: undo, done: `Undone: ${done}`, reload }),
           },
         },
   );

@@ -25,6 +25,13 @@ export function runsText(number: number): string {
   return `${count(number)} ${number === 1 ? "run" : "runs"}`;
 }
 
+/** "2 runs are failed again, 1 run is success again". */
+export function statesAgain(states: readonly string[], text: (number: number) => string): string {
+  return [...Map.groupBy(states, (state) => state)]
+    .map(([state, { length }]) => `${text(length)} ${length === 1 ? "is" : "are"} ${state} again`)
+    .join(", ");
+}
+
 export function showInstances(instances: readonly Instance[]) {
   return <ChangedInstances instances={instances} />;
 }

@@ -1,12 +1,12 @@
 /** Clear, cancel, mark and delete runs: one, or a selection. */
 import { type ReactNode, useState } from "react";
 import { Segmented } from "../ui/tabs.tsx";
-import { ActionDialog, Option } from "./action-dialog.tsx";
+import { ActionDialog, Option, type Undo } from "./action-dialog.tsx";
 import { apiPath, sendAll } from "./api-call.ts";
 import { ChangeList } from "./change-list.tsx";
 import type { Request } from "./command-text.ts";
 import { type RunRef, runsCommands } from "./commands.ts";
-import { type Instance, runsText, showInstances, tasksText } from "./instance-list.tsx";
+import { type Instance, runsText, showInstances, statesAgain, tasksText } from "./instance-list.tsx";
 
 export type RunAction = "clear" | "retry" | "cancel" | "mark" | "delete";
 
@@ -151,30 +151,47 @@ const MARKS: readonly { readonly value: Marked; readonly label: string }[] = [
 ];
 
 function MarkRuns({ onClose, runs }: RunsProps<ChangedRun>) {
-  const [state, setState] = useState<Marked>("success");
+  const [state, setState] = useState<Marked>(
+    runs.every((run) => run.state === "success") ? "failed" : "success",
+  );
+  const changed = runs.filter((run) => run.state !== state);
+  const same = runs.length - changed.length;
   return (
     <ActionDialog
       title={titleOf("Mark", runs)}
-      explanation="Ends the run in this state. The tasks below have not ended: they are stopped."
-      emptyText="All tasks have ended: only the state of the run changes."
+      explanation={`Ends ${runs.length === 1 ? "the run" : "the runs"} in this state.`}
+      emptyText={
+        changed.length > 0
+          ? `All tasks have ended: only the state of the ${changed.length === 1 ? "run" : "runs"} changes.`
+          : `Nothing changes: ${runs.length === 1 ? "the run is" : "the runs are"} ${state} already.`
+      }
       onClose={onClose}
-      show={showInstances}
+      show={(stopped: readonly Instance[]) => (
+        <div className="flex flex-col gap-2">
+          <p>These tasks have not ended. They are stopped.</p>
+          {showInstances(stopped)}
+        </div>
+      )}
       plan={{
-        preview: (signal) => listed(unfinishedCalls(runs), signal),
-        previewKey: ["mark runs", runs],
-        calls: () =>
-          runs.map(({ dagId, runId }) => ({
-            method: "PATCH",
-            path: apiPath`/dags/${dagId}/dagRuns/${runId}`,
-            body: { state },
-          })),
-        cli: () => runs.flatMap((run) => runsCommands([run], "mark", [state])),
-        label: () => `Mark ${runs.length === 1 ? "this run" : runsText(runs.length)} as ${state}`,
-        done: () => `Marked ${runsText(runs.length)} as ${state}`,
-        undo: (stopped) => (stopped.length === 0 ? markBack(runs, state) : null),
+        preview: (signal) => listed(unfinishedCalls(changed), signal),
+        previewKey: ["mark runs", changed],
+        calls: () => changed.map((run) => markCall(run, state)),
+        cli: () => changed.flatMap((run) => runsCommands([run], "mark", [state])),
+        label: () => `Mark ${runs.length === 1 ? "this run" : runsText(changed.length)} as ${state}`,
+        done: () => `Marked ${runsText(changed.length)} as ${state}`,
+        undo: (stopped) => (stopped.length === 0 ? markBack(changed, state) : null),
         mayBeEmpty: true,
       }}
-      options={<Segmented label="New state" options={MARKS} value={state} onChange={setState} />}
+      options={
+        <>
+          <Segmented label="New state" options={MARKS} value={state} onChange={setState} />
+          {same > 0 && changed.length > 0 && (
+            <span className="self-center text-muted">
+              {runsText(same)} {same === 1 ? "is" : "are"} {state} already
+            </span>
+          )}
+        </>
+      }
     />
   );
 }
@@ -184,17 +201,18 @@ function markCall({ dagId, runId }: RunRef, state: string): Request {
 }
 
 /** Possible for runs that had ended, and only while nothing else has changed them. */
-function markBack(runs: readonly ChangedRun[], marked: Marked): (() => Promise<unknown>) | null {
+function markBack(runs: readonly ChangedRun[], marked: Marked): Undo | null {
   if (!runs.every(({ state }) => state === "success" || state === "failed")) return null;
-  return async () => {
+  const run = async () => {
     const now = await sendAll<{ readonly dag_run_id: string; readonly state: string }>(
       runs.map((run) => ({ method: "GET", path: markCall(run, "").path })),
     );
     const changed = now.find(({ state }) => state !== marked);
-    if (changed !== undefined)
-      throw new Error(`Not taken back: ${changed.dag_run_id} is ${changed.state} now.`);
-    await sendAll(runs.map((run) => markCall(run, run.state)));
+    if (changed !== undefined) throw new Error(`Not undone: ${changed.dag_run_id} is ${changed.state} now.`);
+    await sendAll(runs.map((each) => markCall(each, each.state)));
   };
+  const states = runs.map(({ state }) => state);
+  return { run, done: statesAgain(states, runsText) };
 }
 
 function DeleteRuns({ onClose, runs }: RunsProps) {
@@ -202,7 +220,7 @@ function DeleteRuns({ onClose, runs }: RunsProps) {
     <ActionDialog
       title={titleOf("Delete", runs)}
       danger
-      explanation="Deletes the run with its tasks, outputs and logs. This cannot be taken back. A run that has not ended has to be cancelled first."
+      explanation="Deletes the run with its tasks, outputs and logs. This cannot be undone. A run that has not ended has to be cancelled first."
       emptyText=""
       onClose={onClose}
       show={(items) => (

@@ -95,7 +95,10 @@ function PauseDags({ dags, isPaused, onClose }: DagsProps & { readonly isPaused:
         ],
         label: () => `${verb} ${dagsText(dags.length)}`,
         done: () => `${verb}d ${dagsText(dags.length)}`,
-        undo: () => () => sendAll(calls(!isPaused)),
+        undo: () => ({
+          run: () => sendAll(calls(!isPaused)),
+          done: `${dagsText(dags.length)} ${dags.length === 1 ? "is" : "are"} ${isPaused ? "active" : "paused"} again`,
+        }),
       }}
       show={(items) => (
         <ChangeList

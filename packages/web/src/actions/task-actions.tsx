@@ -1,7 +1,7 @@
 /** Clear and mark task instances: one, some of a run, or a selection over many runs. */
 import { useState } from "react";
 import { Segmented } from "../ui/tabs.tsx";
-import { ActionDialog, Option } from "./action-dialog.tsx";
+import { ActionDialog, Option, type Undo } from "./action-dialog.tsx";
 import { apiPath, sendAll } from "./api-call.ts";
 import type { Request } from "./command-text.ts";
 import {
@@ -11,7 +11,7 @@ import {
   perRun,
   type TaskRef,
 } from "./commands.ts";
-import { type Instance, instanceLabel, showInstances, tasksText } from "./instance-list.tsx";
+import { type Instance, instanceLabel, showInstances, statesAgain, tasksText } from "./instance-list.tsx";
 
 interface InstanceList {
   readonly task_instances: readonly Instance[];
@@ -165,7 +165,7 @@ export function MarkTasks({
 const MOST_UNDONE = 100;
 
 /** Possible if all of them had states that can be set, and only while none of them has run since. */
-function markBack(before: readonly Instance[], marked: Marked): (() => Promise<unknown>) | null {
+function markBack(before: readonly Instance[], marked: Marked): Undo | null {
   const isMark = (state: string | null) => MARKS.some(({ value }) => value === state);
   if (before.length === 0 || before.length > MOST_UNDONE || !before.every(({ state }) => isMark(state)))
     return null;
@@ -173,7 +173,7 @@ function markBack(before: readonly Instance[], marked: Marked): (() => Promise<u
     ...{ dagId: each.dag_id, runId: each.dag_run_id, taskId: each.task_id },
     mapIndex: each.map_index,
   }));
-  return async () => {
+  const run = async () => {
     const now = await sendAll<Instance>(
       refs.map((ref) => ({ method: "GET", path: markCall(ref, undefined, "").path })),
     );
@@ -181,7 +181,9 @@ function markBack(before: readonly Instance[], marked: Marked): (() => Promise<u
       ({ state, try_number }, at) => state !== marked || try_number !== before[at]!.try_number,
     );
     if (changed.length > 0)
-      throw new Error(`Not taken back: ${changed.map(instanceLabel).slice(0, 5).join(", ")} has run since.`);
+      throw new Error(`Not undone: ${changed.map(instanceLabel).slice(0, 5).join(", ")} has run since.`);
     await sendAll(refs.map((ref, at) => markCall(ref, { new_state: before[at]!.state }, "")));
   };
+  const states = before.map(({ state }) => state ?? "");
+  return { run, done: statesAgain(states, tasksText) };
 }
