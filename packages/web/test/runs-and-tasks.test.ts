@@ -140,6 +140,30 @@ describe("why", () => {
   });
 });
 
+describe("an earlier try", () => {
+  it("has its own process, time and failure, without remedies for a task that has succeeded since", async () => {
+    await site.run("orders", "twice");
+    const task = "/api/v2/dags/orders/dagRuns/twice/taskInstances/check";
+    await site.call("POST", "/api/v2/dags/orders/clearTaskInstances", {
+      ...{ dry_run: false, dag_run_id: "twice", task_ids: ["check"] },
+    });
+    await site.ended("orders", "twice");
+    await site.call("PATCH", task, { new_state: "success" });
+    const { task_instances: tries } = await site.call<{ task_instances: { pid: number }[] }>(
+      "GET",
+      `${task}/tries`,
+    );
+    expect(tries).toHaveLength(2);
+    const page = await site.visit("/dags/orders/runs/twice/tasks/check?try=1");
+    await main(page).getByText("Where the time of try 1 went").waitFor();
+    await main(page).getByText(`pid ${tries[0]!.pid}`).waitFor();
+    const details = page.getByRole("complementary", { name: "Details" });
+    await details.getByText("Why this try failed").waitFor();
+    expect(await details.getByText("What you can do").count()).toBe(0);
+    await page.context().close();
+  });
+});
+
 describe("a run", () => {
   it("has a timeline that is used with the keyboard", async () => {
     const page = await site.visit("/dags/orders/runs/broken");
@@ -151,6 +175,12 @@ describe("a run", () => {
     await page.getByRole("complementary", { name: "Details" }).getByText("What it did").waitFor();
     await page.keyboard.press("Enter");
     await page.waitForURL(/tasks\/extract\.list$/);
+    await page.goBack();
+    const check = timeline.getByRole("button", { name: /^Failed check/ });
+    await check.click();
+    await page.waitForURL(/task=check/);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/tasks\/check$/);
     await page.context().close();
   });
 
@@ -188,7 +218,7 @@ describe("actions", () => {
     await page.getByText("Marked 1 task as skipped").waitFor();
     expect(await stateOf("good", "report")).toBe("skipped");
     await page.getByRole("button", { name: "Undo" }).click();
-    await page.getByText("Taken back").waitFor();
+    await page.getByText("Undone: 1 task is success again").waitFor();
     expect(await stateOf("good", "report")).toBe("success");
     await page.context().close();
   });

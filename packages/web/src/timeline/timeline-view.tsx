@@ -162,8 +162,8 @@ export function TimelineView(props: TimelineViewProps) {
         onSelect(null);
         break;
       case "Enter":
-        // On a button, it presses that.
-        if (selectedTask === null || event.target !== scroller.current) return;
+        // On another button, it presses that.
+        if (selectedTask === null || !(event.target === scroller.current || isPressed(event.target))) return;
         onOpen(selectedTask);
         break;
       default:
@@ -246,6 +246,11 @@ export function TimelineView(props: TimelineViewProps) {
       </section>
     </div>
   );
+}
+
+/** Of the name of the selected task, which has the focus after a click. */
+function isPressed(target: EventTarget): boolean {
+  return target instanceof Element && target.getAttribute("aria-pressed") === "true";
 }
 
 /** The present of a run in ms after the origin, which goes on while it runs. */

@@ -8,36 +8,32 @@ import { Button } from "../../ui/button.tsx";
 import { CopyButton } from "../../ui/copy.tsx";
 import { dedented, type Frame, firstUserFrame, splitReason } from "./error-text.ts";
 import { SameError } from "./same-error.tsx";
-import type { Instance, TaskAddress } from "./task-data.ts";
+import type { TaskAddress, Try } from "./task-data.ts";
 
 /** Lines at the end of a log in which the stack of its error is looked for. */
 const STACK_LINES = 60;
 
 export function FailurePane({
   address,
-  instance,
-  reason,
-  tryNumber,
-  version,
+  attempt,
+  isFailed,
   model,
   onClear,
   onMark,
 }: {
   readonly address: TaskAddress;
-  readonly instance: Instance;
-  readonly reason: string | null;
-  readonly tryNumber: number;
-  /** That the try ran with. */
-  readonly version: number | undefined;
+  readonly attempt: Try;
+  /** Of the task, of which this may be an earlier try. */
+  readonly isFailed: boolean;
   readonly model: LogModel;
   readonly onClear: (latestVersion: boolean) => void;
   readonly onMark: (state: "success" | "skipped") => void;
 }) {
   const frame = useFrame(model);
-  const error = splitReason(reason ?? "");
+  const error = splitReason(attempt.reason ?? "");
   return (
     <div className="flex flex-col">
-      <Part title={instance.state === "failed" ? "Why it failed" : "Why this try failed"} aside={<WhyLink />}>
+      <Part title={isFailed ? "Why it failed" : "Why this try failed"} aside={<WhyLink />}>
         {error.name !== null && <code className="text-danger">{error.name}</code>}
         <p className="break-words">{error.message || "No reason was recorded."}</p>
         {frame !== null && (
@@ -50,35 +46,49 @@ export function FailurePane({
           </p>
         )}
       </Part>
-      {frame !== null && <SourceFrame address={address} frame={frame} version={version} />}
-      <SameError address={address} tryNumber={tryNumber} />
-      <Part title="What you can do">
-        <Choice
-          title="Run again"
-          hint="This task and those after it"
-          action={
-            <Button kind="primary" onClick={() => onClear(false)}>
-              Clear…
-            </Button>
-          }
-        />
-        <Choice
-          title="Run again after a fix"
-          hint="On the current version of the DAG"
-          action={<Button onClick={() => onClear(true)}>Clear on current…</Button>}
-        />
-        <Choice
-          title="Go on without it"
-          hint="Tasks after it follow their rules"
-          action={<Button onClick={() => onMark("skipped")}>Skip…</Button>}
-        />
-        <Choice
-          title="The work is done already"
-          hint="Counts as succeeded, without output"
-          action={<Button onClick={() => onMark("success")}>Mark success…</Button>}
-        />
-      </Part>
+      {frame !== null && (
+        <SourceFrame address={address} frame={frame} version={attempt.dag_version?.version_number} />
+      )}
+      <SameError address={address} tryNumber={attempt.try_number} />
+      {isFailed && <Choices onClear={onClear} onMark={onMark} />}
     </div>
+  );
+}
+
+function Choices({
+  onClear,
+  onMark,
+}: {
+  readonly onClear: (latestVersion: boolean) => void;
+  readonly onMark: (state: "success" | "skipped") => void;
+}) {
+  return (
+    <Part title="What you can do">
+      <Choice
+        title="Run again"
+        hint="This task and those after it"
+        action={
+          <Button kind="primary" onClick={() => onClear(false)}>
+            Clear…
+          </Button>
+        }
+      />
+      <Choice
+        title="Run again after a fix"
+        hint="On the current version of the DAG"
+        action={<Button onClick={() => onClear(true)}>Clear on current…</Button>}
+      />
+      <Choice
+        title="Go on without it"
+        hint="Tasks after it follow their rules"
+        action={<Button onClick={() => onMark("skipped")}>Skip…</Button>}
+      />
+      <Choice
+        title="The work is done already"
+        hint="Counts as succeeded, without output"
+        action={<Button onClick={() => onMark("success")}>Mark success…</Button>}
+      />
+    </Part>
   );
 }
 

@@ -5,7 +5,7 @@ import { StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
 import { duration } from "../../time/format.ts";
 import { Elapsed } from "../../time/time.tsx";
-import { readTimeline, type TimelineInstance } from "../../timeline/timeline-data.ts";
+import { type Interval, readTimeline } from "../../timeline/timeline-data.ts";
 import { cx } from "../../ui/class-names.ts";
 import { CausedBy, useCauses } from "../signals/caused-by.tsx";
 import { type Instance, medianMs, type TaskAddress, type Try, useUsual } from "./task-data.ts";
@@ -20,13 +20,14 @@ export function TaskHeader({
   address,
   instance,
   tries,
-  selectedTry,
+  selected,
 }: {
   readonly address: TaskAddress;
   readonly instance: Instance;
   readonly tries: readonly Try[];
-  readonly selectedTry: number;
+  readonly selected: Try;
 }) {
+  const selectedTry = selected.try_number;
   const left = instance.max_tries + 1 - tries.length;
   if (tries.length === 0) return null;
   return (
@@ -69,10 +70,10 @@ export function TaskHeader({
         </div>
       </Part>
       <Part title="Ran on" className="max-sm:hidden">
-        <span className="flex h-7 items-center font-mono">{placeOf(instance)}</span>
+        <span className="flex h-7 items-center font-mono">{placeOf(selected)}</span>
       </Part>
       <Signals address={address} tryNumber={selectedTry} />
-      <TimeSpent address={address} instance={instance} />
+      <TimeSpent address={address} attempt={selected} isOnly={tries.length === 1} />
     </div>
   );
 }
@@ -109,7 +110,15 @@ function Part({
 
 const SPENT = ["scheduled", "queued", "running", "deferred", "up_for_retry", "up_for_reschedule"] as const;
 
-function TimeSpent({ address, instance }: { readonly address: TaskAddress; readonly instance: Instance }) {
+function TimeSpent({
+  address,
+  attempt,
+  isOnly,
+}: {
+  readonly address: TaskAddress;
+  readonly attempt: Try;
+  readonly isOnly: boolean;
+}) {
   const timeline = $api.useQuery("get", "/ui/dags/{dag_id}/runs/{dag_run_id}/timeline", {
     params: {
       path: { dag_id: address.dagId, dag_run_id: address.runId },
@@ -121,13 +130,17 @@ function TimeSpent({ address, instance }: { readonly address: TaskAddress; reado
   const own = readTimeline(timeline.data as unknown as Parameters<typeof readTimeline>[0])
     .tasks.flatMap(({ instances }) => instances)
     .find(({ mapIndex }) => mapIndex === address.mapIndex);
-  if (own === undefined || own.intervals.length === 0) return null;
-  const spent = SPENT.map((kind) => ({ kind, ms: timeIn(own, kind) })).filter(({ ms }) => ms > 0);
+  const intervals = own?.intervals.filter(({ tryNumber }) => tryNumber === attempt.try_number) ?? [];
+  if (intervals.length === 0) return null;
+  const spent = SPENT.map((kind) => ({ kind, ms: timeIn(intervals, kind) })).filter(({ ms }) => ms > 0);
   const total = spent.reduce((sum, { ms }) => sum + ms, 0);
   const median = usual.data === undefined ? null : medianMs(usual.data.task_instances);
-  const took = instance.duration === null ? null : instance.duration * 1_000;
+  const took = attempt.duration === null ? null : attempt.duration * 1_000;
   return (
-    <Part title="Where the time went" className="min-w-64 flex-1">
+    <Part
+      title={isOnly ? "Where the time went" : `Where the time of try ${attempt.try_number} went`}
+      className="min-w-64 flex-1"
+    >
       <div aria-hidden className="flex h-2 overflow-hidden rounded-full">
         {spent.map(({ kind, ms }) => (
           <span
@@ -164,6 +177,6 @@ function TimeSpent({ address, instance }: { readonly address: TaskAddress; reado
   );
 }
 
-function timeIn({ intervals }: TimelineInstance, wanted: string): number {
+function timeIn(intervals: readonly Interval[], wanted: string): number {
   return intervals.reduce((sum, { end, kind, start }) => (kind === wanted ? sum + end - start : sum), 0);
 }

@@ -220,7 +220,7 @@ function InstancePage({
           </>
         }
       />
-      <TaskHeader address={address} instance={instance} tries={tries} selectedTry={selectedTry} />
+      <TaskHeader address={address} instance={instance} tries={tries} selected={shown} />
       <TabLinks tabs={TABS} selected={tab} label="Views of this task" />
       <div className="relative flex min-h-0 flex-1">
         {tab === "log" ? (
@@ -253,10 +253,8 @@ function InstancePage({
           <Pane title={<StateBadge state={shown.state} />} onClose={() => setSearch({ details: "0" })}>
             <FailurePane
               address={address}
-              instance={instance}
-              reason={shown.reason}
-              tryNumber={selectedTry}
-              version={shown.dag_version?.version_number}
+              attempt={shown}
+              isFailed={instance.state === "failed" || instance.state === "upstream_failed"}
               model={log.model}
               onClear={(latestVersion) => setDialog({ kind: "clear", latest: latestVersion })}
               onMark={(state) => setDialog({ kind: "mark", state })}
