@@ -94,10 +94,12 @@ export const GridLabels = memo(function GridLabels({
 export function GridHead({
   scale,
   tasks,
+  hasFailures,
   width,
 }: {
   readonly scale: BarScale;
   readonly tasks: number;
+  readonly hasFailures: boolean;
   readonly width: number;
 }) {
   const y = (ms: number) => MARK + BARS * (1 - ms / scale.most) - 9;
@@ -118,9 +120,11 @@ export function GridHead({
       <span className="absolute left-4" style={{ top: HEAD - AXIS }}>
         {tasks} {tasks === 1 ? "task" : "tasks"}
       </span>
-      <span className="absolute right-2" style={{ top: HEAD - AXIS }}>
-        failed
-      </span>
+      {hasFailures && (
+        <span className="absolute right-2" style={{ top: HEAD - AXIS }}>
+          failures
+        </span>
+      )}
     </div>
   );
 }

@@ -231,7 +231,12 @@ export function GridView({
             if (!isByKeyboard.current) show(null);
           }}
         >
-          <GridHead scale={scale} tasks={model.tasks.length} width={labelled} />
+          <GridHead
+            scale={scale}
+            tasks={model.tasks.length}
+            hasFailures={failures.some((each) => each > 0)}
+            width={labelled}
+          />
           <GridLabels
             rows={rows}
             first={range[0]}

@@ -2,6 +2,7 @@
 import { Link } from "@tanstack/react-router";
 import { StateGlyph } from "../../state/glyph.tsx";
 import { lookOf } from "../../state/states.ts";
+import { useNow } from "../../time/clock.ts";
 import { count, duration } from "../../time/format.ts";
 import { Elapsed, Exact } from "../../time/time.tsx";
 import { type Timeline, type TimeUses, USES } from "../../timeline/timeline-data.ts";
@@ -121,16 +122,35 @@ function Took({ run, timeline }: { readonly run: Run; readonly timeline: Timelin
         </span>
       )}
       {end && timeline.run.started !== null && (
-        <span
-          className="text-muted"
-          title={end.unknown > 0 ? `${end.unknown} tasks have never succeeded` : undefined}
-        >
-          {" "}
-          · ends after {end.unknown > 0 ? "at least " : "about "}
-          {duration(timeline.origin + end.usual - timeline.run.started)}
-        </span>
+        <ExpectedEnd started={timeline.run.started} end={timeline.origin + end.usual} unknown={end.unknown} />
       )}
     </>
+  );
+}
+
+/** Nothing once that time has passed. */
+function ExpectedEnd({
+  started,
+  end,
+  unknown,
+}: {
+  readonly started: number;
+  readonly end: number;
+  readonly unknown: number;
+}) {
+  const now = useNow();
+  if (now >= end) return null;
+  return (
+    <span
+      className="text-muted"
+      title={
+        unknown > 0 ? `${unknown} ${unknown === 1 ? "task has" : "tasks have"} never succeeded` : undefined
+      }
+    >
+      {" "}
+      · ends after {unknown > 0 ? "at least " : "about "}
+      {duration(end - started)}
+    </span>
   );
 }
 
