@@ -34,7 +34,9 @@ export async function chooseUserCodeAccount(choice: AccountChoice): Promise<Proc
     throw unusable(config, "only root can run processes as another account");
   }
   if (asked?.uid === 0) {
-    logger.warn("started as root, and user code runs as root: a task can do anything on this machine");
+    logger.warn(
+      "started as root, and user code runs as root: start Tradewind as an ordinary account, or a task can do anything on this machine",
+    );
     return null;
   }
   const user = asked ?? { uid: USER_CODE_UID, gid: USER_CODE_UID, home: "/nonexistent" };
@@ -46,7 +48,7 @@ export async function chooseUserCodeAccount(choice: AccountChoice): Promise<Proc
   }
   if (asked !== undefined) throw unusable(config, obstacle);
   logger.warn(
-    `started as root, and user code runs as root, because ${obstacle}. A task can do anything on this machine. Start Tradewind as an ordinary account, or move the project where uid ${user.uid} can read it.`,
+    `started as root: start Tradewind as an ordinary account, or move the project where uid ${user.uid} can read it. User code runs as root, because ${obstacle}: a task can do anything on this machine`,
   );
   return null;
 }
