@@ -244,7 +244,9 @@ function firstDag(folder: string): string {
 
 /** The command that reaches this installation from another terminal. */
 function commandOf(session: Session): string {
-  // Started by an npm script: the command is in the project's node_modules, not on the PATH.
-  const name = session.host.env.npm_lifecycle_event ? "npx tradewind" : "tradewind";
+  // Started by an npm script: the command is in the project's node_modules, not on the PATH. Source code runs
+  // by the script of the repository.
+  const npm = process.execArgv.includes("--conditions=source") ? "npm run -s tradewind --" : "npx tradewind";
+  const name = session.host.env.npm_lifecycle_event ? npm : "tradewind";
   return session.home === DEFAULT_HOME ? name : `${name} --home ${session.home}`;
 }
