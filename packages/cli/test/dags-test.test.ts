@@ -11,6 +11,7 @@ import { runCaptured } from "./support/captured-host.ts";
 import { runCli } from "./support/standalone-process.ts";
 
 const DAGS = fileURLToPath(new URL("./dags", import.meta.url));
+const SIGNAL = fileURLToPath(new URL("./waiting-dags/signal.ts", import.meta.url));
 const WAITING = fileURLToPath(new URL("./waiting-dags/waiting.ts", import.meta.url));
 const TROUBLE = fileURLToPath(new URL("./trouble-dags/trouble.ts", import.meta.url));
 const DRIVEN = fileURLToPath(new URL("./driven-dags/driven.ts", import.meta.url));
@@ -221,6 +222,17 @@ describe("dags test", () => {
     expect(stderr).toContain("▶ job resumes");
     expect(stderr).toMatch(/retries at 20/);
     expect(stderr).toContain("Not started, because this is a test: run r1 of report.");
+  });
+
+  it("names the signal that a task waits for, and how to send it", async () => {
+    const unsent = await test(SIGNAL);
+    expect(unsent.code).toBe(1);
+    expect(unsent.stderr).toMatch(/… wait waits for the signal orders\.ready \(ready\), at most until 20/);
+    expect(unsent.stderr).toContain("--signal 'orders.ready=<json>'");
+    expect(await test(SIGNAL, "--signal", "orders.ready=null")).toMatchObject({ code: 0 });
+    const skipped = await test(SIGNAL, "--skip-waits");
+    expect(skipped.code).toBe(1);
+    expect(skipped.stderr).not.toContain("--signal");
   });
 
   it("skips timed waits with --skip-waits", async () => {

@@ -91,6 +91,8 @@ export type RunProgress =
       readonly state: "deferred" | "up_for_reschedule";
       /** The id of the trigger; null: the task was rescheduled. */
       readonly trigger: string | null;
+      /** The key of the signal that it waits for; null: it waits for something else. */
+      readonly signal: string | null;
       readonly step: string | null;
       /** When the wait ends by itself: an ISO instant; null: unknown. */
       readonly until: string | null;

@@ -55,6 +55,10 @@ export class TestPrinter {
       case "waiting":
         this.#running.delete(name(report));
         this.#session.note(`${terminal.paintNote("yellow", "…")} ${name(report)} ${this.#waits(report)}`);
+        if (report.signal !== null && !this.#skipsWaits)
+          this.#session.note(
+            `    if no task sends it: --signal '${report.signal}=<json>', or --skip-waits to go on to the timeout`,
+          );
         break;
       case "log": {
         const entry = { ...report.fields, event: report.message, level: report.level };
@@ -170,7 +174,7 @@ export class TestPrinter {
     if (report.retryAt) this.#session.note(`    retries at ${this.#at(report.retryAt)}`);
   }
 
-  #waits({ trigger, step, until, timeoutAt }: Extract<TestReport, { type: "waiting" }>): string {
+  #waits({ trigger, signal, step, until, timeoutAt }: Extract<TestReport, { type: "waiting" }>): string {
     if (trigger === null) return `is called again at ${this.#at(until)}`;
     if (trigger === APPROVAL_KIND) {
       const end = until ?? timeoutAt;
@@ -179,7 +183,8 @@ export class TestPrinter {
     const where = step === null ? "" : ` (${step})`;
     if (until !== null) return `waits${where} until ${this.#at(until)}`;
     const limit = timeoutAt === null ? "" : `, at most until ${moment(timeoutAt)}`;
-    return `waits for ${trigger}${where}${limit}`;
+    const what = signal === null ? trigger : `the signal ${signal}`;
+    return `waits for ${what}${where}${limit}`;
   }
 
   #at(iso: string | null): string {

@@ -9,6 +9,7 @@ import {
   waitEndsAt,
 } from "@tradewind/engine/model";
 import type { Json } from "@tradewind/sdk";
+import type { SignalArgs } from "@tradewind/sdk/builtin-triggers";
 import type {
   Deferral,
   ErrorFacts,
@@ -136,17 +137,19 @@ export class Journal {
     const { wake, timed } = trigger;
     const wakeAt = wake === null ? null : "at" in wake ? Date.parse(wake.at) : since + wake.afterMs;
     const until = timed === null ? null : iso(wakeAt);
-    this.#waits(instance, { state: "deferred", trigger: trigger.kind, step: name ?? method, until });
+    const signal = trigger.kind === "tradewind.signal" ? (trigger.args as unknown as SignalArgs).key : null;
+    const step = name ?? method;
+    this.#waits(instance, { state: "deferred", trigger: trigger.kind, signal, step, until });
   }
 
   recordDeferral(instance: Instance): void {
     const until = iso(instance.retryAt);
-    this.#waits(instance, { state: "up_for_reschedule", trigger: null, step: null, until });
+    this.#waits(instance, { state: "up_for_reschedule", trigger: null, signal: null, step: null, until });
   }
 
   #waits(
     instance: Instance,
-    of: Pick<Extract<RunProgress, { type: "waiting" }>, "state" | "trigger" | "step" | "until">,
+    of: Pick<Extract<RunProgress, { type: "waiting" }>, "state" | "trigger" | "signal" | "step" | "until">,
   ): void {
     const { mapIndex, node, tryNumber } = instance;
     const timeoutAt = iso(waitEndsAt(instance));
