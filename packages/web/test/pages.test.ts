@@ -156,6 +156,28 @@ it("moves the focus to the content, and from a closed dialog back to the button 
   await page.context().close();
 });
 
+it("shows the time of a run and the name of its DAG on a narrow screen", async () => {
+  const path = "/api/v2/dags/orders/dagRuns";
+  const { dag_run_id: runId } = await site.call<{ dag_run_id: string }>("POST", path, {
+    conf: { fails: false },
+  });
+  await site.ended("orders", runId);
+  const page = await site.visit("/runs?dag=orders&state=success", { width: 390 });
+  const link = page.getByTitle(runId);
+  await link.waitFor();
+  await link.getByText(/^(?:\d+ \w+ )?\d\d:\d\d(?::\d\d)?$/).waitFor();
+  const isWhole = (target: Locator) =>
+    target.evaluate((element) => element.scrollWidth <= element.clientWidth);
+  expect(await isWhole(link)).toBe(true);
+  await link.click();
+  const name = page.getByRole("list", { name: "Path" }).getByRole("link", { name: "orders" });
+  await name.waitFor();
+  expect(await isWhole(name)).toBe(true);
+  await page.goto("/");
+  await page.getByRole("heading", { name: /^Runs, last 24 h: all in the last \d/ }).waitFor();
+  await page.context().close();
+});
+
 it("requests nothing from another origin, and logs no error", () => {
   expect(site.complaints).toEqual([]);
 });

@@ -153,7 +153,12 @@ function Breadcrumbs({ path }: { readonly path: string }) {
       {crumbs.map(({ label, to }, index) => (
         <li
           key={to ?? label}
-          className={cx("flex min-w-0 gap-1.5", index < crumbs.length - 2 && "max-md:hidden")}
+          className={cx(
+            "flex min-w-0 gap-1.5",
+            // A long run id is cut off, not the short name of its DAG.
+            index < crumbs.length - 1 && "max-w-1/2 shrink-0",
+            index < crumbs.length - 2 && "max-md:hidden",
+          )}
         >
           {index > 0 && <span className="text-faint max-md:hidden">/</span>}
           {to === undefined || index === crumbs.length - 1 ? (

@@ -97,6 +97,12 @@ export function shortDate(at: number, zone: Zone): string {
     : `${day(at, zone)} ${hour}:${minute}:${second}`;
 }
 
+/** For little room: `02:00:05` of today, `16 Nov 02:00` of other days. */
+export function briefTime(at: number, now: number, zone: Zone): string {
+  const time = clock(at, zone);
+  return day(at, zone) === day(now, zone) ? time : `${monthDay(at, zone)} ${time.slice(0, 5)}`;
+}
+
 /** How far a zone is ahead of UTC at a moment, in milliseconds. */
 export function zoneOffset(at: number, zone: Zone): number {
   const { year, month, day, hour, minute, second } = parts(at, zone, { ...DATE, ...CLOCK });

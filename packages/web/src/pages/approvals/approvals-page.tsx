@@ -5,8 +5,11 @@ import { Link } from "@tanstack/react-router";
 import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import { runPath } from "../../app/paths.ts";
+import { usePreferences } from "../../app/preferences.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { useSession } from "../../app/session.tsx";
+import { shortDate } from "../../time/format.ts";
+import { timeOfId } from "../../time/run-time.ts";
 import { Ago } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
@@ -55,7 +58,7 @@ export default function ApprovalsPage() {
     <>
       <PageHeader
         title="Approvals"
-        facts="A task that waits for a person holds no worker and no slot."
+        facts="Open a question to read it and to answer. The task then goes on."
         actions={
           <>
             {dag && <Button onClick={() => setSearch({ dag: undefined })}>DAG {dag} ✕</Button>}
@@ -170,10 +173,17 @@ const RUN: Column<Approval> = {
       title={dag_run_id}
       className="block max-w-[24ch] truncate font-mono text-muted hover:underline"
     >
-      {dag_run_id}
+      <RunTime id={dag_run_id} />
     </Link>
   ),
 };
+
+/** Of a generated id, which would be cut off where it differs. */
+function RunTime({ id }: { readonly id: string }) {
+  const { zone } = usePreferences();
+  const at = timeOfId(id);
+  return at === null ? id : shortDate(Math.floor(at / 1_000) * 1_000, zone);
+}
 
 const OPEN_COLUMNS: readonly Column<Approval>[] = [
   TITLE,

@@ -1,6 +1,8 @@
 /** Is anything wrong right now? */
+import { useMemo } from "react";
 import { $api } from "../../api/client.ts";
 import { useSearchState } from "../../app/search.ts";
+import { duration } from "../../time/format.ts";
 import { PageBody, PageTitle } from "../../ui/page.tsx";
 import { Empty, Loads } from "../../ui/panels.tsx";
 import { Segmented } from "../../ui/tabs.tsx";
@@ -10,7 +12,7 @@ import { Components } from "./components.tsx";
 import { Counts } from "./counts.tsx";
 import type { Home } from "./home.ts";
 import { PoolUse } from "./pool-use.tsx";
-import { RunTimeline } from "./run-timeline.tsx";
+import { RunTimeline, shownFrom } from "./run-timeline.tsx";
 
 const SPANS = [
   { value: "1", label: "1 h" },
@@ -47,6 +49,8 @@ function HomeContent({
 }) {
   const [, setSearch] = useSearchState();
   const { timeline } = home;
+  const from = useMemo(() => shownFrom(home), [home]);
+  const hasRuns = timeline.dags.some(({ bars }) => bars.run_ids.length > 0);
   return (
     <div className="flex flex-col gap-5">
       <div className="overflow-hidden rounded-md border border-line bg-surface">
@@ -55,7 +59,14 @@ function HomeContent({
       </div>
       <section aria-label="Runs">
         <div className="flex flex-wrap items-center gap-3 pb-1">
-          <h2>Runs, last {SPANS.find(({ value }) => value === hours)!.label}</h2>
+          <h2>
+            Runs, last {SPANS.find(({ value }) => value === hours)!.label}
+            {hasRuns && from > Date.parse(timeline.from) && (
+              <span className="font-normal text-muted">
+                : all in the last {duration(Date.parse(home.now) - from)}
+              </span>
+            )}
+          </h2>
           <span className="text-sm text-muted">{timeline.dags.length} DAGs, failing ones first</span>
           {timeline.is_partial && (
             <span className="text-sm text-warn">Too many runs: only the newest are shown.</span>

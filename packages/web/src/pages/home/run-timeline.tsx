@@ -118,11 +118,7 @@ function Plot({ home }: { readonly home: Home }) {
   const now = Date.parse(home.now);
   const bars = useMemo(() => timeline.dags.flatMap((dag) => barsOf(dag, timeline.run_states)), [timeline]);
   const wanted = Date.parse(timeline.from);
-  const from = firstShown(
-    bars.map((bar) => bar.from),
-    wanted,
-    now,
-  );
+  const from = shownFrom(home);
   const slices =
     from === wanted ? timeline.slices : slicesOf(bars, from, now, timeline.slices.success.length);
   const scale: Scale = useMemo(() => ({ from, to: now + (now - from) * AHEAD, width }), [from, now, width]);
@@ -176,6 +172,14 @@ function Plot({ home }: { readonly home: Home }) {
       {hovered && <HoverLink hovered={hovered} now={now} width={width} />}
     </div>
   );
+}
+
+/** Where the timeline begins: later than wanted while its first run is young. */
+export function shownFrom({ now, timeline }: Home): number {
+  const starts = timeline.dags.flatMap(({ bars }) =>
+    bars.run_ids.map((_, index) => bars.started[index] ?? bars.run_after[index]!),
+  );
+  return firstShown(starts, Date.parse(timeline.from), Date.parse(now));
 }
 
 function barsOf({ bars }: TimelineDag, legend: readonly string[]): Bar[] {

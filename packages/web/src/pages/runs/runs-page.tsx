@@ -7,10 +7,12 @@ import { SelectedRuns } from "../../actions/selected-runs.tsx";
 import { $api } from "../../api/client.ts";
 import type { components } from "../../api/schema.gen.ts";
 import { dagPath, runPath } from "../../app/paths.ts";
+import { usePreferences } from "../../app/preferences.ts";
 import { textOf, useSearchState } from "../../app/search.ts";
 import { StateBadge } from "../../state/glyph.tsx";
 import { serverNow } from "../../time/clock.ts";
-import { bounded, count } from "../../time/format.ts";
+import { bounded, briefTime, count } from "../../time/format.ts";
+import { timeOfId } from "../../time/run-time.ts";
 import { Ago, Elapsed, Exact } from "../../time/time.tsx";
 import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { ListFooter } from "../../ui/list-footer.tsx";
@@ -143,6 +145,19 @@ function NoRuns({ isFiltered }: { readonly isFiltered: boolean }) {
   );
 }
 
+/** Generated ids differ at their end, which a narrow screen would cut off: it has their time. */
+function RunId({ id }: { readonly id: string }) {
+  const { zone } = usePreferences();
+  const at = timeOfId(id);
+  if (at === null) return id;
+  return (
+    <>
+      <span className="max-md:hidden">{id}</span>
+      <span className="md:hidden">{briefTime(at, serverNow(), zone)}</span>
+    </>
+  );
+}
+
 const COLUMNS: readonly Column<Run>[] = [
   {
     id: "state",
@@ -165,8 +180,8 @@ const COLUMNS: readonly Column<Run>[] = [
     header: "Run",
     cell: ({ dag_id, dag_run_id, note }) => (
       <span className="flex min-w-0 items-center gap-2">
-        <Link to={runPath(dag_id, dag_run_id)} className="link truncate font-mono">
-          {dag_run_id}
+        <Link to={runPath(dag_id, dag_run_id)} title={dag_run_id} className="link truncate font-mono">
+          <RunId id={dag_run_id} />
         </Link>
         <NoteMark note={note} />
         {note !== null && (
