@@ -264,7 +264,7 @@ describe("a DAG file that does not load", () => {
       await writeFile(file, source.replace('dag("talk", (d)', 'dag("talk" (d)'));
       await main(errors).getByText("1 file does not load").waitFor();
       await main(errors).getByText(wrongLine).waitFor();
-      const alert = dag.getByRole("alert").filter({ hasText: "lines.ts does not load" });
+      const alert = dag.getByRole("alert").filter({ hasText: "lines.ts has not loaded" });
       await alert.getByText(wrongLine).waitFor();
       await writeFile(file, source);
       await main(errors).getByText("Every file loads").waitFor();

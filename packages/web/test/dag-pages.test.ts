@@ -114,13 +114,13 @@ it("shows the error of a broken file at once, and the new version when it is fix
   const page = await site.visit("/dags/orders?tab=code");
   await page.getByText(/1 version,/).waitFor();
   await appendFile(file, "\nexport const broken = (;\n");
-  await page.getByText("orders.ts does not load").waitFor();
+  await page.getByText("orders.ts has not loaded").waitFor();
   await page
     .getByText(/export const broken = \(;/)
     .first()
     .waitFor();
   await writeFile(file, text.replace('d.task("report"', 'd.task("summary"'));
-  await page.getByText("orders.ts does not load").waitFor({ state: "hidden" });
+  await page.getByText("orders.ts has not loaded").waitFor({ state: "hidden" });
   await page.getByText(/2 versions,/).waitFor();
   await page.getByLabel("Compare with").selectOption("1");
   await page.getByText("New task summary").waitFor();

@@ -197,7 +197,10 @@ function TriggerForm({
           <Params {...{ mode, field, values, text, errors }} onValues={setValues} onText={setText} />
         </section>
         <section className="flex flex-col gap-3 border-t border-line pt-3">
-          <Field label="Logical date, in UTC" hint="Leave it empty for a run that belongs to no date.">
+          <Field
+            label="Logical date, in UTC"
+            hint="Usually empty. Set it to run for a date of the schedule in the past."
+          >
             {(ids) => (
               <Input
                 {...ids}

@@ -1,7 +1,7 @@
 /** Above every tab while the file of the DAG does not load: where it is wrong. Runs continue with the last good version. */
 import { useState } from "react";
 import { $api } from "../../api/client.ts";
-import { Ago } from "../../time/time.tsx";
+import { Elapsed } from "../../time/time.tsx";
 import { Button } from "../../ui/button.tsx";
 import { CodeFrame } from "../errors/code-frame.tsx";
 import type { DagDetails } from "./dag-header.tsx";
@@ -19,12 +19,10 @@ export function ImportError({ dag }: { readonly dag: DagDetails }) {
     <section role="alert" className="border-y border-line bg-danger-soft">
       <header className="flex items-center gap-2 px-4 py-1.5">
         <p className="min-w-0 flex-1 truncate">
-          <span className="font-semibold text-danger">{filename} does not load</span>
-          <span className="text-muted">
-            {" "}
-            since <Ago at={error.timestamp} />
-            {version !== undefined && `; runs continue with v${version}`}
+          <span className="font-semibold text-danger">
+            {filename} has not loaded for <Elapsed from={error.timestamp} to={null} />.
           </span>
+          {version !== undefined && <span className="text-muted"> Runs continue with v{version}.</span>}
         </p>
         <Button kind="quiet" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
           {isOpen ? "Hide the error" : "Show the error"}

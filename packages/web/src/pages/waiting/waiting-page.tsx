@@ -87,7 +87,7 @@ export default function WaitingPage() {
             ? "Waiting"
             : `${count(total)} waiting ${total === 1 ? "task" : "tasks"}`
         }
-        facts="A waiting task holds no worker and no slot."
+        facts="Open a task to see why it waits, to send its signal, or to mark it."
         actions={
           <>
             {dag && <Button onClick={() => setSearch({ dag: undefined })}>DAG {dag} ✕</Button>}
