@@ -343,7 +343,8 @@ CREATE INDEX task_attempt_instance ON task_attempt (dag_run_id, task_id, map_ind
 CREATE TABLE attempt_version (
   attempt    uuid PRIMARY KEY,
   dag_run_id bigint NOT NULL REFERENCES dag_run ON DELETE CASCADE,
-  version_id bigint NOT NULL REFERENCES dag_version
+  -- Cascades for the deletion of a DAG: retention keeps the version.
+  version_id bigint NOT NULL REFERENCES dag_version ON DELETE CASCADE
 );
 CREATE INDEX attempt_version_run ON attempt_version (dag_run_id);
 CREATE INDEX attempt_version_version ON attempt_version (version_id);
