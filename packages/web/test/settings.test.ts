@@ -79,6 +79,18 @@ describe("an import", () => {
     await page.context().close();
   });
 
+  it("shows the values of variables that it creates, without those of secrets", async () => {
+    const page = await site.visit("/variables");
+    await openMenu(page, "Import…");
+    await choose(page, { zone: "eu-1", limits: { rows: 3 }, api_token: "hush" });
+    const changes = dialogOf(page).getByRole("region", { name: "What will change" });
+    await changes.getByRole("listitem").filter({ hasText: "zone" }).getByText("eu-1").waitFor();
+    await changes.getByRole("listitem").filter({ hasText: "limits" }).getByText('{"rows":3}').waitFor();
+    await changes.getByRole("listitem").filter({ hasText: "api_token" }).getByText("created").waitFor();
+    expect(await changes.textContent()).not.toContain("hush");
+    await page.context().close();
+  });
+
   it("names invalid entries, also those that only the server finds", async () => {
     const page = await site.visit("/pools");
     await openMenu(page, "Import…");

@@ -76,7 +76,7 @@ export function ImportDialog({
           )}
         </div>
       }
-      show={showChanges}
+      show={(items) => showChanges(items, kind, entries)}
       plan={{
         preview: (signal) => (isReady ? readChanges(kind, request, signal) : Promise.resolve([])),
         previewKey: ["import", collection, entries, isReady],
@@ -90,7 +90,12 @@ export function ImportDialog({
   );
 }
 
-function showChanges(items: readonly EntryChange[]) {
+function showChanges(
+  items: readonly EntryChange[],
+  { key: name, plainValue }: SettingsKind,
+  entries: SettingsFile["entries"],
+) {
+  const values = new Map(entries.map((entry) => [entry[name], plainValue?.(entry) ?? null]));
   const parts = ORDER.map((each) => [each, items.filter(({ change }) => change === each)] as const);
   return (
     <>
@@ -103,11 +108,24 @@ function showChanges(items: readonly EntryChange[]) {
           own.map(({ key, change, fields }) => ({
             key,
             name: key,
-            note: change === "changed" ? `changed: ${fields.join(", ")}` : change,
+            note: change === "created" ? created(values.get(key) ?? null) : noteOf(change, fields),
           })),
         )}
       />
     </>
+  );
+}
+
+function noteOf(change: EntryChange["change"], fields: readonly string[]): string {
+  return change === "changed" ? `changed: ${fields.join(", ")}` : change;
+}
+
+function created(value: string | null) {
+  if (value === null) return "created";
+  return (
+    <span title={value} className="block max-w-[40ch] truncate">
+      created: <span className="text-text">{value}</span>
+    </span>
   );
 }
 

@@ -14,6 +14,8 @@ export interface SettingsKind {
   readonly parse: (name: string, value: unknown) => Entry;
   /** The file's form of an object; null: its value is hidden. */
   readonly format: (shown: Entry) => unknown;
+  /** The value of an entry as text, if it has one that may be read on the screen. */
+  readonly plainValue?: (entry: Entry) => string | null;
   /** What an export leaves out. */
   readonly leftOut: string | null;
   /** A sample file. */
@@ -22,6 +24,10 @@ export interface SettingsKind {
 
 /** The API's mask for the value of a secret. Written back, it would replace the secret. */
 export const HIDDEN = "***";
+
+/** The names whose values the API masks. */
+const SECRET_NAME =
+  /pass(word|wd|phrase)|secret|token|api_?key|private_?key|access_?key|authorization|credential|keyfile/i;
 
 export const POOL_KIND: SettingsKind = {
   collection: "pools",
@@ -49,6 +55,10 @@ export const VARIABLE_KIND: SettingsKind = {
   format({ description, value }) {
     if (value === null || value === HIDDEN) return null;
     return description ? { value, description } : value;
+  },
+  plainValue({ key, value }) {
+    if (SECRET_NAME.test(String(key))) return null;
+    return typeof value === "string" ? value : JSON.stringify(value);
   },
   leftOut: "variables whose keys look like secrets",
   example: '{"region": "eu", "limit": {"value": "10", "description": "rows"}}',
