@@ -26,7 +26,7 @@ import {
   type TaskNode,
 } from "./graph-nodes.tsx";
 import { layOut } from "./layout.ts";
-import { LEAST_ZOOM, nodeInMiddle, wholeGraph } from "./viewport.ts";
+import { aroundNode, LEAST_ZOOM, wholeGraph } from "./viewport.ts";
 
 export interface GraphProps extends GraphStates {
   readonly structure: Structure;
@@ -179,14 +179,17 @@ const Flow = memo(function Flow({
     });
   }, [graph, selected]);
   return (
-    <div className="relative size-full">
+    <div className="flex size-full flex-col">
+      {isAutomatic && (
+        <p className="px-4 py-1 text-muted">{count(structure.tasks.length)} tasks: groups are collapsed</p>
+      )}
       <ReactFlow
         aria-label={label}
         nodes={nodes}
         edges={edges}
         nodeTypes={TYPES}
         colorMode={theme}
-        className="!bg-bg"
+        className="min-h-0 flex-1 !bg-bg"
         onlyRenderVisibleElements
         nodesDraggable={false}
         nodesConnectable={false}
@@ -201,11 +204,6 @@ const Flow = memo(function Flow({
         <Controls showInteractive={false} className="graph-controls" />
         <Fit laidOut={laidOut} selected={selected} />
       </ReactFlow>
-      {isAutomatic && (
-        <p className="absolute top-2 left-4 rounded-md border border-line bg-surface px-2 py-1 text-muted">
-          {count(structure.tasks.length)} tasks: groups are collapsed
-        </p>
-      )}
     </div>
   );
 });
@@ -232,15 +230,16 @@ function Fit({
     const size = { width, height };
     if (fitted.current !== graph) {
       fitted.current = graph;
-      const tasks = graph.nodes.filter(({ kind }) => kind === "task");
-      const inState = (state: string) => tasks.find(({ places }) => stateOf?.(places[0]!).state === state);
-      const first = inState("failed") ?? inState("running") ?? tasks[0];
+      const inState = (state: string) =>
+        graph.nodes.find(({ kind, places }) => kind === "task" && stateOf?.(places[0]!).state === state);
+      const first =
+        inState("failed") ?? inState("running") ?? graph.nodes.find(({ kind }) => kind !== "open");
       const key = selected === undefined ? first?.key : taskKey(selected);
       const viewport =
-        wholeGraph(graph, boxes, size) ?? (key === undefined ? null : nodeInMiddle(graph, boxes, size, key));
+        wholeGraph(graph, boxes, size) ?? (key === undefined ? null : aroundNode(graph, boxes, size, key));
       if (viewport !== null) void setViewport(viewport);
     } else if (selected !== undefined && selected !== before.current && getZoom() < LEAST_ZOOM) {
-      const viewport = nodeInMiddle(graph, boxes, size, taskKey(selected));
+      const viewport = aroundNode(graph, boxes, size, taskKey(selected));
       if (viewport !== null) void setViewport(viewport, { duration: 150 });
     }
     before.current = selected;

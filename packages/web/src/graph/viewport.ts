@@ -20,34 +20,49 @@ const MARGIN = 24;
 const TASK_ZOOM = 0.8;
 
 /** The whole graph, or null if it would be too small to read. */
-export function wholeGraph({ nodes }: VisibleGraph, boxes: Boxes, { height, width }: Size): Viewport | null {
-  const outer = nodes.filter(({ parent }) => parent === null).map(({ key }) => boxes[key]!);
-  const left = Math.min(...outer.map(({ x }) => x));
-  const top = Math.min(...outer.map(({ y }) => y));
-  const right = Math.max(...outer.map((box) => box.x + box.width));
-  const bottom = Math.max(...outer.map((box) => box.y + box.height));
+export function wholeGraph(graph: VisibleGraph, boxes: Boxes, { height, width }: Size): Viewport | null {
+  const { x, y, ...bounds } = boundsOf(graph, boxes);
   const zoom = Math.min(
     1,
-    (width - 2 * MARGIN) / Math.max(1, right - left),
-    (height - 2 * MARGIN) / Math.max(1, bottom - top),
+    (width - 2 * MARGIN) / Math.max(1, bounds.width),
+    (height - 2 * MARGIN) / Math.max(1, bounds.height),
   );
   if (zoom < LEAST_ZOOM) return null;
-  return { x: width / 2 - ((left + right) / 2) * zoom, y: height / 2 - ((top + bottom) / 2) * zoom, zoom };
+  return {
+    x: width / 2 - (x + bounds.width / 2) * zoom,
+    y: height / 2 - (y + bounds.height / 2) * zoom,
+    zoom,
+  };
 }
 
-/** One node in the middle. */
-export function nodeInMiddle(
-  graph: VisibleGraph,
-  boxes: Boxes,
-  { height, width }: Size,
-  key: string,
-): Viewport | null {
+/** One node as near to the middle as possible without empty space beyond the edges of the graph. */
+export function aroundNode(graph: VisibleGraph, boxes: Boxes, size: Size, key: string): Viewport | null {
   const box = absoluteBox(graph, boxes, key);
   if (box === null) return null;
+  const bounds = boundsOf(graph, boxes);
   return {
-    x: width / 2 - (box.x + box.width / 2) * TASK_ZOOM,
-    y: height / 2 - (box.y + box.height / 2) * TASK_ZOOM,
+    x: offset(size.width, box.x + box.width / 2, bounds.x, bounds.width),
+    y: offset(size.height, box.y + box.height / 2, bounds.y, bounds.height),
     zoom: TASK_ZOOM,
+  };
+}
+
+/** Along one axis. A graph that fits is in the middle. */
+function offset(view: number, middle: number, start: number, length: number): number {
+  const atStart = MARGIN - start * TASK_ZOOM;
+  const atEnd = view - MARGIN - (start + length) * TASK_ZOOM;
+  if (atEnd >= atStart) return (atStart + atEnd) / 2;
+  return Math.min(atStart, Math.max(atEnd, view / 2 - middle * TASK_ZOOM));
+}
+
+function boundsOf({ nodes }: VisibleGraph, boxes: Boxes): Box {
+  const outer = nodes.filter(({ parent }) => parent === null).map(({ key }) => boxes[key]!);
+  const x = Math.min(...outer.map((box) => box.x));
+  const y = Math.min(...outer.map((box) => box.y));
+  return {
+    ...{ x, y },
+    width: Math.max(...outer.map((box) => box.x + box.width)) - x,
+    height: Math.max(...outer.map((box) => box.y + box.height)) - y,
   };
 }
 

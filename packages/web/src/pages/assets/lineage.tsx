@@ -57,23 +57,25 @@ function Graph({
       </Empty>
     );
   return (
-    <div className="relative size-full">
-      <LazyGraph
-        structure={structure}
-        stateOf={stateOf}
-        worstOf={undefined}
-        collapsed={NONE}
-        onToggle={nothing}
-        selected={assetId === undefined ? undefined : assetKey(assetId)}
-        onSelect={open}
-        text={text}
-        label={`Lineage of ${count(lineage.assets.length)} assets and ${count(lineage.dags.length)} DAGs`}
-      />
+    <div className="flex size-full flex-col">
       {lineage.more && (
-        <p className="absolute top-2 left-4 rounded-md border border-line bg-surface px-2 py-1 text-muted">
+        <p className="px-4 py-1 text-muted">
           Only the first {count(lineage.edges.length)} connections are shown
         </p>
       )}
+      <div className="min-h-0 flex-1">
+        <LazyGraph
+          structure={structure}
+          stateOf={stateOf}
+          worstOf={undefined}
+          collapsed={NONE}
+          onToggle={nothing}
+          selected={assetId === undefined ? undefined : assetKey(assetId)}
+          onSelect={open}
+          text={text}
+          label={`Lineage of ${count(lineage.assets.length)} assets and ${count(lineage.dags.length)} DAGs`}
+        />
+      </div>
     </div>
   );
 }

@@ -54,22 +54,24 @@ export function DagGraph({
   const runId = selection.runId ?? column?.runId;
   const open = useCallback((taskId: string) => onSelect({ runId, taskId }), [onSelect, runId]);
   return (
-    <div className="relative size-full">
-      <LazyGraph
-        structure={structure}
-        stateOf={stateOf}
-        worstOf={worst}
-        collapsed={collapsed}
-        onToggle={onToggle}
-        selected={selection.taskId}
-        onSelect={open}
-        text={text}
-      />
+    <div className="flex size-full flex-col">
       {column && (
-        <p className="pointer-events-none absolute top-2 right-4 rounded-md border border-line bg-surface px-2 py-0.5 text-sm text-muted">
+        <p className="px-4 py-1 text-right text-sm text-muted">
           States of the run of {shortDate(dateOf(column), zone)}
         </p>
       )}
+      <div className="min-h-0 flex-1">
+        <LazyGraph
+          structure={structure}
+          stateOf={stateOf}
+          worstOf={worst}
+          collapsed={collapsed}
+          onToggle={onToggle}
+          selected={selection.taskId}
+          onSelect={open}
+          text={text}
+        />
+      </div>
     </div>
   );
 }

@@ -41,19 +41,21 @@ export function RunGraph({ timeline }: { readonly timeline: Timeline }) {
   );
   const select = useCallback((task: string) => setSearch({ task }), [setSearch]);
   return (
-    <div className="relative min-w-0 flex-1">
-      <LazyGraph
-        structure={structure}
-        stateOf={nodeOf}
-        worstOf={worstOf}
-        collapsed={collapsed}
-        onToggle={toggle}
-        selected={textOf(search, "task")}
-        onSelect={select}
-        text={text}
-      />
-      <div className="absolute top-2 left-4 w-44">
+    <div className="flex min-w-0 flex-1 flex-col">
+      <div className="w-52 py-2 pl-4">
         <SearchBox label="Find a task" value={text} onChange={(q) => setSearch({ q })} />
+      </div>
+      <div className="min-h-0 flex-1">
+        <LazyGraph
+          structure={structure}
+          stateOf={nodeOf}
+          worstOf={worstOf}
+          collapsed={collapsed}
+          onToggle={toggle}
+          selected={textOf(search, "task")}
+          onSelect={select}
+          text={text}
+        />
       </div>
     </div>
   );
