@@ -79,3 +79,8 @@ it("lays out a graph of many nodes with a cycle", async () => {
   const found = await layers(graphOf(300, [...chains(300, 10), [9, 0]]));
   expect(found.flat()).toHaveLength(300);
 });
+
+it("does not move layers apart for many edges between them", async () => {
+  const boxes = boxesOf(await new ELK().layout(elkGraph(graphOf(300, fan(300)), "RIGHT")));
+  expect(boxes["t 1"]!.x - boxes["t 0"]!.x).toBeLessThan(300);
+});

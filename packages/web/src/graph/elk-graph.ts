@@ -20,6 +20,8 @@ const MOST_WIDTH = 280;
 
 const OPTIONS = {
   "elk.algorithm": "layered",
+  // Edges are drawn as curves. Lanes for each of them would only move the layers of a wide graph thousands of pixels apart.
+  "elk.layered.spacing.edgeEdgeBetweenLayers": "0",
   "elk.layered.nodePlacement.strategy": "BRANDES_KOEPF",
   "elk.hierarchyHandling": "INCLUDE_CHILDREN",
   "elk.layered.spacing.nodeNodeBetweenLayers": "44",
