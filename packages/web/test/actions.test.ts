@@ -167,7 +167,7 @@ describe("the keyboard", () => {
     await site.run("orders", "failing");
     const page = await site.visit("/");
     await main(page).getByRole("heading", { name: "Needs attention" }).waitFor();
-    await tabTo(page, page.getByRole("link", { name: "Skip to the content" }));
+    await tabTo(page, page.getByRole("button", { name: "Skip to the content" }));
     await page.keyboard.press("Enter");
     const attention = page.getByRole("region", { name: "Needs attention" });
     await tabTo(page, attention.getByRole("link", { name: "check" }));
