@@ -1,7 +1,7 @@
 /** From a signal to what it caused, and back; a range of time from the histogram. */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, vi } from "vitest";
 import { violations } from "./support/axe.ts";
 import { Site } from "./support/site.ts";
 
@@ -14,9 +14,13 @@ interface Sent {
 
 beforeAll(async () => {
   site = await Site.open();
-  const { dag_runs: runs } = await site.call<{ dag_runs: { dag_run_id: string }[] }>(
-    "GET",
-    "/api/v2/dags/waits/dagRuns",
+  // The one run of its schedule.
+  const run = await vi.waitUntil(
+    async () => {
+      const runs = "/api/v2/dags/waits/dagRuns";
+      return (await site.call<{ dag_runs: { dag_run_id: string }[] }>("GET", runs)).dag_runs[0];
+    },
+    { timeout: 60_000 },
   );
   for (const key of ["partner.other", "stock.low"])
     await site.call("POST", "/api/v2/signals", { key, value: 1 });
@@ -25,7 +29,7 @@ beforeAll(async () => {
     value: { rows: 3 },
   });
   version = sent.signals[0]!.version;
-  await site.ended("waits", runs[0]!.dag_run_id);
+  await site.ended("waits", run.dag_run_id);
 }, 120_000);
 afterAll(() => site?.close());
 
