@@ -121,8 +121,7 @@ describe("selected DAGs", () => {
     await page.getByText("Cleared 4 tasks").waitFor();
     await site.ended("orders", "broken");
     await site.ended("orders", "broken_too");
-    const path = "/api/v2/dags/orders/dagRuns/broken/taskInstances/check";
-    expect((await site.call<{ try_number: number }>("GET", path)).try_number).toBe(2);
+    expect(await site.tryNumber("orders", "broken", "check")).toBe(2);
     await page.context().close();
   });
 });

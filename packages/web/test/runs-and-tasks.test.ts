@@ -202,8 +202,7 @@ describe("a run", () => {
     await page.keyboard.press("Enter");
     await page.getByText("Cleared 2 tasks").waitFor();
     await site.ended("orders", "broken");
-    const tries = "/api/v2/dags/orders/dagRuns/broken/taskInstances/check";
-    expect((await site.call<{ try_number: number }>("GET", tries)).try_number).toBe(2);
+    expect(await site.tryNumber("orders", "broken", "check")).toBe(2);
     await page.context().close();
   });
 });

@@ -1,10 +1,12 @@
 /** DAGs without code, for tests of the store. */
+
 import type { DagManifest } from "@tradewind/sdk/manifest";
 import { planNext } from "../../src/model/calendar/planner.ts";
 import { publishFiles } from "../../src/store/dag/dag-publish.ts";
 import { adhoc, type Database } from "../../src/store/database/database.ts";
 import { registerJob } from "../../src/store/job/job-lease.ts";
 import { dagManifest, taskManifest } from "../reference/manifests.ts";
+import { testDatabase } from "./test-database.ts";
 
 /** Publishes a version with its own code; returns its id. */
 export async function seedDag(
@@ -60,6 +62,12 @@ export async function seedRuns(db: Database, dagId: string, runs: SeededRuns = {
 
 export async function seedJob(db: Database, leaseMs = 60_000): Promise<number> {
   return (await registerJob(db, { kind: "scheduler", hostname: "here", pid: 1, version: "0" }, leaseMs)).id;
+}
+
+/** A database in which two schedulers are alive. */
+export async function twoSchedulers() {
+  const { close, db } = await testDatabase();
+  return { db, own: await seedJob(db), peer: await seedJob(db), close };
 }
 
 /** Waits until a statement of this database waits for a lock. */

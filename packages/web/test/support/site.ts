@@ -116,6 +116,11 @@ export class Site {
     await this.ended(dagId, runId);
   }
 
+  async tryNumber(dagId: string, runId: string, taskId: string): Promise<number> {
+    const path = `/api/v2/dags/${dagId}/dagRuns/${runId}/taskInstances/${taskId}`;
+    return (await this.call<{ readonly try_number: number }>("GET", path)).try_number;
+  }
+
   async ended(dagId: string, runId: string): Promise<void> {
     await fetch(`${this.url}/api/v2/dags/${dagId}/dagRuns/${runId}/wait?interval=1`, {
       headers: { authorization: `Bearer ${this.token}` },

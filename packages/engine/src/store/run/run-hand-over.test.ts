@@ -1,6 +1,5 @@
 import { beforeEach, expect, it } from "vitest";
-import { seedDag, seedJob, seedRuns } from "../../../test/support/catalogue-seed.ts";
-import { testDatabase } from "../../../test/support/test-database.ts";
+import { seedDag, seedJob, seedRuns, twoSchedulers } from "../../../test/support/catalogue-seed.ts";
 import { adhoc, type Database } from "../database/database.ts";
 import { handOverRuns, livePeers, offeredSlots, publishFreeSlots } from "./run-hand-over.ts";
 
@@ -9,10 +8,8 @@ let own: number;
 let peer: number;
 
 beforeEach(async () => {
-  const test = await testDatabase();
-  db = test.db;
-  own = await seedJob(db);
-  peer = await seedJob(db);
+  const test = await twoSchedulers();
+  ({ db, own, peer } = test);
   await seedDag(db, "dag");
   return () => test.close();
 });
