@@ -87,6 +87,8 @@ test("every signal is stored once and has its effect once, in the order of its k
       retried,
       ...told,
       seconds: phase.seconds,
+      // Also of a first try that is repeated.
+      ...(problems.length > 0 && { problems }),
     }),
   );
 
