@@ -8,11 +8,14 @@ import { type Column, DataTable } from "../../ui/data-table.tsx";
 import { Failure } from "../../ui/panels.tsx";
 import { ConditionParts } from "./condition-parts.tsx";
 
+const SCHEDULES = "/ui/signals/schedules";
+
 type Schedule = components["schemas"]["UiSignalSchedules"]["schedules"][number];
 
 export function SignalSchedules() {
-  const { data, error, refetch } = $api.useQuery("get", "/ui/signals/schedules");
-  useReload("signals", ["/ui/signals/schedules"]);
+  const { data, error, refetch } = $api.useQuery("get", SCHEDULES);
+  useReload("signals", [SCHEDULES]);
+  useReload("dags", [SCHEDULES]);
   if (error && data === undefined) return <Failure error={error} onRetry={() => void refetch()} />;
   if (data === undefined || data.schedules.length === 0) return null;
   return (
