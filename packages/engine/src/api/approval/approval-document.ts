@@ -2,8 +2,9 @@
 import type { Json } from "@tradewind/sdk/manifest";
 import { z } from "zod";
 import { APPROVAL_STATES, type ApprovalRow } from "../../store/list/approvals.ts";
-import { instanceAddress, renderedMapIndex } from "../server/documents.ts";
+import { instanceAddress } from "../server/documents.ts";
 import { date, iso, nullableDate } from "../server/fields.ts";
+import { taskPlace } from "../server/task-place.ts";
 
 export const approvalDocument = z
   .object({
@@ -47,12 +48,7 @@ export function showApproval(row: ApprovalRow, mayAnswer: boolean): ApprovalDocu
   const { approval } = row;
   return {
     id: row.id,
-    dag_id: row.dag_id,
-    dag_run_id: row.run_id,
-    task_id: row.task_id,
-    map_index: row.map_index,
-    rendered_map_index: renderedMapIndex(row),
-    try_number: row.try_number,
+    ...taskPlace(row),
     state: row.state,
     title,
     message,

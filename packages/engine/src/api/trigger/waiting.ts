@@ -2,8 +2,9 @@
 import { z } from "zod";
 import { listWaiting, WAIT_ORDER, type WaitRow } from "../../store/list/waiting.ts";
 import type { Resource } from "../server/context.ts";
-import { instanceAddress, renderedMapIndex } from "../server/documents.ts";
+import { instanceAddress } from "../server/documents.ts";
 import { cursorPageOf, cursorQuery, date, id, int, iso, nullableDate, orderBy } from "../server/fields.ts";
+import { taskPlace } from "../server/task-place.ts";
 import { argsText, maskedArgs, memberDocument, memberStates } from "./trigger-args.ts";
 
 export const waitDocument = z
@@ -88,12 +89,7 @@ export const waiting: Resource = (app, { database }) => {
 
 export function showWait(row: WaitRow): z.output<typeof waitDocument> {
   return {
-    dag_id: row.dag_id,
-    dag_run_id: row.run_id,
-    task_id: row.task_id,
-    map_index: row.map_index,
-    rendered_map_index: renderedMapIndex(row),
-    try_number: row.try_number,
+    ...taskPlace(row),
     trigger_id: row.trigger_id,
     kind: row.kind,
     args: maskedArgs(row),

@@ -76,15 +76,7 @@ it("yields no run slot without need, nor of a run with active tasks", async () =
   await run(8, "queued");
   expect(await way()).toEqual(NOBODY);
   const early = await run(3, "queued");
-  const busy = [
-    "scheduled",
-    "queued",
-    "running",
-    "restarting",
-    "deferred",
-    "up_for_retry",
-    "up_for_reschedule",
-  ];
+  const busy = "scheduled queued running restarting deferred up_for_retry up_for_reschedule".split(" ");
   for (const state of busy) {
     for (const id of [a, b]) await setTask(id, state);
     expect(await way(), state).toEqual(NOBODY);
